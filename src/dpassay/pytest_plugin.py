@@ -53,6 +53,8 @@ def pytest_configure(config: Any) -> None:
         for name, (argument, kind, _) in _OPTIONS.items()
         if config.getini(f"dp_{name}")
     }
+    if {"n", "detects"} <= found.keys():
+        raise pytest.UsageError("dp_detects chooses the draws: leave dp_n or dp_detects out")
     if found:
         change = settings.using(**found)
         change.__enter__()

@@ -40,7 +40,7 @@ from dpassay.auditing.plans import (
     shows_little_as_gaussian,
     smallest_excess,
 )
-from dpassay.auditing.verifications import verify
+from dpassay.auditing.verifications import LOOKS_FALSE, verify
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
@@ -72,7 +72,9 @@ __all__ = [
 
 
 class PrivacyViolation(AssertionError):
-    """A claim was refuted; `verdict` says how."""
+    """A claim was refuted; `verdict` says how, and `hunt` how a hunt found the inputs."""
+
+    hunt: Hunt | None = None
 
     def __init__(self, message: str, verdict: Verdict) -> None:
         super().__init__(message)
@@ -452,7 +454,11 @@ def hunt_private(
     among = f"on the pair with the largest predicted violation of {found.tried:,} pairs"
     inputs = "".join(f"\n    {mark} {text}" for mark, text in compared(found.pair))
     more = f"\n  inputs ({found.pair.relation}), found among {found.tried:,} pairs:{inputs}"
-    _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
+    try:
+        _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
+    except PrivacyViolation as error:
+        error.hunt = found
+        raise
     said = found.verdict.headline, found.verdict.caught, f"{found.tried:,} pairs were tried"
     print("; ".join(filter(None, said)))
     return found
@@ -500,7 +506,8 @@ def assert_holds(
     if not found.confirmed:
         message = f"{found}\n  on inputs {found.worst.pair}"
         message += "" if len(found.pairs) == 1 else ", the worst of them"
-        point, hopeless = found.claim.point, why_trivial(found.worst.unseen) or found.diagnosis
+        point, false = found.claim.point, found.reason.startswith(LOOKS_FALSE)
+        hopeless = false or why_trivial(found.worst.unseen) or found.diagnosis
         if point is not None and point[1] and found.about.n is not None and not hopeless:
             # where the true δ is far below the claimed one the bound falls about as 1/n
             draws = min(found.about.n) * found.upper / point[1]
@@ -519,6 +526,7 @@ def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
     Under `@given` of Hypothesis the inputs decide it too: an example that comes again, to be shrunk or
     from the database, has the same draws and verdict.
     """
+    __tracebackhide__ = True
     if rng is not _SUITE and seed is not _SUITE:
         raise InvalidInput("rng and seed are the same option: give one of them")
     if rng is not _SUITE or seed is not _SUITE:
@@ -551,5 +559,8 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     if w.event.of_representation:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
-    lines.append("to repeat it: dp.replay(error.verdict, mechanism), error being this exception")
+    lines.append(
+        "to repeat it: dp.replay(error.verdict, mechanism), error being this exception; add "
+        f"confidence={level(1 - flake)} to test as strictly"
+    )
     return "\n  ".join(lines)

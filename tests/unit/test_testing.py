@@ -169,6 +169,31 @@ def test_a_pilot_that_is_a_violation_needs_few_draws():
     assert sum(calls) < 20_000
 
 
+@pytest.mark.parametrize("n", [5_000, 50_000])
+def test_more_draws_are_no_remedy_for_a_claim_that_looks_false(n):
+    """δ(0.9) of this noise is 0.0696."""
+    box, pair = dp.zoo.DiscreteLaplace(1.0), (0, 1)
+    with pytest.raises(
+        testing.NotShown, match=r"looks false on .*: δ is at least 0\.0\d+"
+    ) as caught:
+        testing.assert_holds(box, pair, "eps=0.9, delta=1e-3", n=n)
+    assert "draws a side" not in str(caught.value)
+    with pytest.raises(testing.NotShown, match="takes at least about .* draws a side"):
+        testing.assert_holds(box, pair, "eps=1, delta=1e-3", n=n)
+
+
+def test_the_exception_of_a_hunt_has_the_hunt():
+    with pytest.raises(PrivacyViolation, match=r"add confidence=0\.999999 to test") as caught:
+        testing.hunt_private(
+            dp.zoo.DiscreteLaplace(0.5),
+            dp.inputs.Integer(0, 9),
+            "eps=1",
+            relation="query",
+            budget=30_000,
+        )
+    assert caught.value.hunt.verdict is caught.value.verdict
+
+
 def test_an_excess_beside_a_delta_is_one_of_epsilon(capsys):
     assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=.01", detects=0.5)
     said = "an excess of 50 % in ε on an event like this and for Gaussian noise would be detected"
