@@ -53,6 +53,8 @@ def pytest_configure(config: Any) -> None:
         for name, (argument, kind, _) in _OPTIONS.items()
         if config.getini(f"dp_{name}")
     }
+    if {"n", "detects"} <= found.keys():
+        raise pytest.UsageError("dp_detects chooses the draws: leave dp_n or dp_detects out")
     if found:
         change = settings.using(**found)
         change.__enter__()
@@ -67,14 +69,17 @@ def _read(name: str, text: str, kind: type) -> Any:
         return None
     if kind is str:
         return text.strip()
+    most = 3 if name == "dp_detects" else 1
     try:
         number = float(text.replace("_", ""))
-        if kind is int and not number.is_integer():
+        if not (number.is_integer() if kind is int else 0 < number < most):
             raise ValueError
         return kind(number)
     except ValueError:
-        what = "a number" if kind is float else "a whole number"
-        raise pytest.UsageError(f"{name} must be {what}, got {text!r}") from None
+        what, more = "a whole number", ""
+        if kind is float:
+            what, more = "a number", f"; it must be above 0 and below {most}"
+        raise pytest.UsageError(f"{name} must be {what}, got {text!r}{more}") from None
 
 
 def _writable(place: str) -> Path:

@@ -33,7 +33,13 @@ from typing import Any, TypeVar, cast
 from dpassay import settings
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
-from dpassay.auditing.plans import plan
+from dpassay.auditing.plans import (
+    Plan,
+    gaussian_mu,
+    plan,
+    shows_little_as_gaussian,
+    smallest_excess,
+)
 from dpassay.auditing.verifications import verify
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
@@ -66,7 +72,9 @@ __all__ = [
 
 
 class PrivacyViolation(AssertionError):
-    """A claim was refuted; `verdict` says how."""
+    """A claim was refuted; `verdict` says how, and `hunt` how a hunt found the inputs."""
+
+    hunt: Hunt | None = None
 
     def __init__(self, message: str, verdict: Verdict) -> None:
         super().__init__(message)
@@ -108,6 +116,9 @@ _PILOT, _MOST_DRAWS = 2000, 10_000_000
 
 #: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
 _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
+
+#: `detects` is below this.
+_LARGEST_EXCESS = 3.0
 
 #: The default of `rng`: the seed of the test suite (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
@@ -255,16 +266,22 @@ def assert_private(
         weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; give "
         weak += "a larger n, a larger flake or another loss"
     _fail(verdict, flake, weak)
-    power = verdict.caught or "no score told the outputs on the two inputs apart"
+    c, power = verdict.claim, verdict.caught or "no score told the outputs on the two inputs apart"
     if detects is not None:
         if _misses(verdict, detects):
             raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
+        shown, rest = "on an event like this", ""
+        if shows_little_as_gaussian(c):
+            shown += " and for Gaussian noise"
+            rest = "; a larger δ on rarer events may be missed"
         power = (
-            f"an excess of {100 * detects:.3g} % on an event like this would be detected with "
-            "probability 0.9"
+            f"an excess of {100 * detects:.3g} %{_in_parameter(c)} {shown} would be detected with "
+            f"probability 0.9{rest}"
         )
-        if getattr(verdict.claim, "delta", 0.0):
-            power += ". That is an excess of ε; a larger δ on rarer events may be missed"
+    elif shows_little_as_gaussian(c) and verdict.caught:
+        least = smallest_excess(c, draws, 1 - flake, None, _LARGEST_EXCESS) * (c.value or 1.0)
+        least += c.value
+        power += f"; for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
     print(f"{verdict.headline}; {power}")
     return verdict
 
@@ -289,7 +306,7 @@ def _audit_detecting(
     """
     if n is not None or seconds is not None:
         raise InvalidInput("detects chooses the draws: leave n and seconds out")
-    checks.real("detects", detects, above=0.0, below=3.0, remedy="20 % is 0.2")
+    checks.real("detects", detects, above=0.0, below=_LARGEST_EXCESS, remedy="20 % is 0.2")
     shares = [share * (1 - confidence) for share in _TRIES]
     made = max(
         (
@@ -308,14 +325,7 @@ def _audit_detecting(
         key=lambda one: one.draws or math.inf,
     )
     if made.draws is None or made.draws > _MOST_DRAWS:
-        takes = "more than 10⁹" if made.draws is None else f"about {made.draws:,}"
-        possible = detects * math.sqrt((made.draws or 10**9) / _MOST_DRAWS)
-        raise AuditTooWeak(
-            f"to detect an excess of {100 * detects:.3g} % over {made.claim.short} takes {takes} draws a "
-            f"side on an event like the best of a pilot. A test makes {_MOST_DRAWS:,} at most, which "
-            f"detect about {100 * possible:.2g} %: give a larger detects, a larger flake, or n",
-            None,
-        )
+        raise AuditTooWeak(_unreachable(made, detects), None)
     n = max(made.draws, _PILOT)
     options |= {"rng": rng, "sampling": sampling}
     for share in shares:
@@ -346,8 +356,8 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
     wanted = claim.at(claim.value + detects * (claim.value or 1.0)).short
     said = (
         f"detects = {detects:g} is to detect {wanted} where {claim.short} is claimed; with {draws:,} "
-        f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. Give a "
-        "larger detects, a larger flake, or n"
+        f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. "
+        f"{_remedies(detects * _excess(verdict, detects), f'above {draws:,}')}"
     )
     if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
         said += (
@@ -355,6 +365,44 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
             f'dp.ApproximateDP({claim.epsilon}, {claim.delta}, headline="delta")'
         )
     return said
+
+
+def _unreachable(made: Plan, detects: float) -> str:
+    """That a test cannot make as many draws as an excess takes, and what helps."""
+    claim, gaussian = made.claim, made.shape == "gaussian"
+    takes = "more than 10⁹" if made.draws is None else f"about {made.draws:,}"
+    event: float | None = made.event
+    shows = "on an event like the best of a pilot"
+    if gaussian:
+        shows, event = "for Gaussian noise", None
+    possible = smallest_excess(claim, _MOST_DRAWS, made.confidence, event, _LARGEST_EXCESS)
+    detected = f"about {100 * possible:.3g} %"
+    if math.isinf(possible):
+        detected = f"none below {100 * _LARGEST_EXCESS:.3g} %"
+    said = (
+        f"to detect an excess of {100 * detects:.3g} %{_in_parameter(claim)} over {claim.short} takes "
+        f"{takes} draws a side {shows}. A test makes {_MOST_DRAWS:,} at most, which detect {detected}. "
+        f"{_remedies(possible, f'= {made.draws:,}' if made.draws else '')}"
+    )
+    if gaussian and claim.point is not None:
+        mu = gaussian_mu(*claim.point)
+        said += (
+            f". If the noise is Gaussian, claim mu={mu:.4g} (Gaussian DP), the μ of Gaussian noise that "
+            f"has {claim.short}: it takes far fewer draws"
+        )
+    return said
+
+
+def _remedies(possible: float, n: str) -> str:
+    """What to give in place of `detects`: the excess that is possible, if one is, or n."""
+    given = [f"detects={math.ceil(100 * possible) / 100:g}"] if possible < _LARGEST_EXCESS else []
+    given += [f"n {n} in place of detects"] if n else []
+    return f"Give {', '.join([*given, 'or a larger flake'])}".replace("Give or", "Give")
+
+
+def _in_parameter(claim: Claim) -> str:
+    """Which of ε and δ an excess is one of, where both are claimed."""
+    return f" in {claim.symbol}" if claim.point is not None and claim.point[1] else ""
 
 
 def _needed(claim: Claim, flake: float) -> str:
@@ -406,7 +454,11 @@ def hunt_private(
     among = f"on the pair with the largest predicted violation of {found.tried:,} pairs"
     inputs = "".join(f"\n    {mark} {text}" for mark, text in compared(found.pair))
     more = f"\n  inputs ({found.pair.relation}), found among {found.tried:,} pairs:{inputs}"
-    _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
+    try:
+        _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
+    except PrivacyViolation as error:
+        error.hunt = found
+        raise
     said = found.verdict.headline, found.verdict.caught, f"{found.tried:,} pairs were tried"
     print("; ".join(filter(None, said)))
     return found
@@ -454,7 +506,8 @@ def assert_holds(
     if not found.confirmed:
         message = f"{found}\n  on inputs {found.worst.pair}"
         message += "" if len(found.pairs) == 1 else ", the worst of them"
-        point, hopeless = found.claim.point, why_trivial(found.worst.unseen) or found.diagnosis
+        point = found.claim.point
+        hopeless = found.looks_false or why_trivial(found.worst.unseen) or found.diagnosis
         if point is not None and point[1] and found.about.n is not None and not hopeless:
             # where the true δ is far below the claimed one the bound falls about as 1/n
             draws = min(found.about.n) * found.upper / point[1]
@@ -473,6 +526,7 @@ def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
     Under `@given` of Hypothesis the inputs decide it too: an example that comes again, to be shrunk or
     from the database, has the same draws and verdict.
     """
+    __tracebackhide__ = True
     if rng is not _SUITE and seed is not _SUITE:
         raise InvalidInput("rng and seed are the same option: give one of them")
     if rng is not _SUITE or seed is not _SUITE:
@@ -505,5 +559,8 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     if w.event.of_representation:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
-    lines.append("to repeat it: dp.replay(error.verdict, mechanism), error being this exception")
+    lines.append(
+        "to repeat it: dp.replay(error.verdict, mechanism), error being this exception; add "
+        f"confidence={level(1 - flake)} to test as strictly"
+    )
     return "\n  ".join(lines)

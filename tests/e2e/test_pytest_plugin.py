@@ -329,13 +329,17 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
         ("--dp-report=nowhere/out.html", "cannot be written to 'nowhere/out.html'"),
         ("--dp-report=.", "cannot be written"),
         ("-odp_n=many", "dp_n must be a whole number, got 'many'"),
+        ("-odp_flake=0", "got '0'; it must be above 0 and below 1"),
+        ("-odp_detects=15", "got '15'; it must be above 0 and below 3"),
+        ("-odp_confidence=95", "got '95'; it must be above 0 and below 1"),
+        ("-odp_n=100 -odp_detects=0.1", "leave dp_n or dp_detects out"),
         ("-odp_n=2.5", "dp_n must be a whole number, got '2.5'"),
         ("-odp_flake=often", "dp_flake must be a number, got 'often'"),
         ("--dp-report=out.pdf", "a report is an HTML page"),
     ],
 )
 def test_what_cannot_be_is_said_before_the_first_test(given, said, tmp_path):
-    done = pytest_in(tmp_path, given, test_mine_py="def test_one():\n    print('ran')\n")
+    done = pytest_in(tmp_path, *given.split(), test_mine_py="def test_one():\n    print('ran')\n")
     assert done.returncode == 4
     assert said in done.stderr
     assert "passed" not in done.stdout

@@ -212,3 +212,19 @@ def test_planned_audits_have_the_planned_power(seeds, claim, excess, shape, mech
     ]
     low, high = binom.ppf([1e-4, 1 - 1e-4], len(caught), [0.85, 0.95])
     assert low <= sum(caught) <= high
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-4, 1e-5])
+def test_the_best_event_of_a_claim_in_delta_is_as_rare_as_can_be(delta):
+    """The normal limit of an event with Q(E) = 0 and P(E) = 1.3 δ, and the cost of the exact test."""
+    best = dp.plan(f"eps=1, delta={delta} in delta", excess=0.3)
+    assert best.held_out < 1.5 * (1.2816 * 1.3**0.5 + 1.6449) ** 2 / (0.3**2 * delta)
+    assert best.draws < 1.01 * dp.plan(best.claim, excess=0.3, event=1e-6).draws
+
+
+def test_a_pilot_plans_for_gaussian_noise_where_that_takes_more_draws():
+    options = {"excess": 1.0, "pilot": 500}
+    plan = dp.plan(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1, delta=1e-5", **options)
+    assert plan.shape == "gaussian"
+    assert plan.draws > 20_000
+    assert dp.plan(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1", **options).draws < 100

@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay import settings, testing
+from dpassay.auditing.plans import gaussian_mu
 from dpassay.errors import InvalidInput
 from dpassay.panels import panel
 from dpassay.testing import AuditTooWeak, PrivacyViolation, _refuted, assert_private
@@ -113,7 +114,7 @@ def test_what_no_test_can_detect_fails_before_it_draws():
 
 def test_a_test_that_is_too_weak_says_how_many_draws_it_takes():
     with pytest.raises(
-        testing.AuditTooWeak, match="excess of 10 % takes at least about 348,760 draws"
+        testing.AuditTooWeak, match="excess of 10 % takes at least about 233,690 draws"
     ):
         testing.assert_private(dp.zoo.Laplace(1 / 8), (0.0, 1.0), "eps=8", n=20_000)
 
@@ -168,9 +169,78 @@ def test_a_pilot_that_is_a_violation_needs_few_draws():
     assert sum(calls) < 20_000
 
 
+@pytest.mark.parametrize("n", [5_000, 50_000])
+def test_more_draws_are_no_remedy_for_a_claim_that_looks_false(n):
+    """δ(0.9) of this noise is 0.0696."""
+    box, pair = dp.zoo.DiscreteLaplace(1.0), (0, 1)
+    with pytest.raises(
+        testing.NotShown, match=r"looks false on .*: δ is at least 0\.0\d+"
+    ) as caught:
+        testing.assert_holds(box, pair, "eps=0.9, delta=1e-3", n=n)
+    assert "draws a side" not in str(caught.value)
+    with pytest.raises(testing.NotShown, match="takes at least about .* draws a side"):
+        testing.assert_holds(box, pair, "eps=1, delta=1e-3", n=n)
+
+
+def test_the_exception_of_a_hunt_has_the_hunt():
+    with pytest.raises(PrivacyViolation, match=r"add confidence=0\.999999 to test") as caught:
+        testing.hunt_private(
+            dp.zoo.DiscreteLaplace(0.5),
+            dp.inputs.Integer(0, 9),
+            "eps=1",
+            relation="query",
+            budget=30_000,
+        )
+    assert caught.value.hunt.verdict is caught.value.verdict
+
+
 def test_an_excess_beside_a_delta_is_one_of_epsilon(capsys):
     assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=.01", detects=0.5)
-    assert "a larger δ on rarer events may be missed" in capsys.readouterr().out
+    said = "an excess of 50 % in ε on an event like this and for Gaussian noise would be detected"
+    out = capsys.readouterr().out
+    assert said in out
+    assert "a larger δ on rarer events may be missed" in out
+    of_delta = dp.ApproximateDP(1.0, 0.01, headline="delta")
+    assert_private(dp.zoo.Gaussian(2.0), (0.0, 1.0), of_delta, detects=1.0, flake=0.01)
+    out = capsys.readouterr().out
+    assert "an excess of 100 % in δ on an event like this would be detected" in out
+    assert "ε" not in out
+
+
+def _gaussian(epsilon, delta):
+    """Gaussian noise that is (ε, δ)-DP, with equality, on 0 and 1."""
+    sigma = 1 / gaussian_mu(epsilon, delta)
+    return lambda x, size, rng: np.round(x + rng.normal(0, sigma, size), 6)
+
+
+@pytest.mark.parametrize("detects", [0.5, 1.0])
+def test_gaussian_noise_shows_an_excess_of_epsilon_on_rarer_events_than_the_pilots(detects):
+    box, found = _gaussian(1.0 + detects, 1e-5), 0
+    for seed in range(10):
+        try:
+            assert_private(box, (0, 1), "eps=1, delta=1e-5", detects=detects, seed=seed)
+        except PrivacyViolation:
+            found += 1
+    assert found >= 7
+
+
+def test_an_excess_that_takes_too_many_draws_is_answered_with_what_can_be_done():
+    box, claim = _gaussian(1.0, 1e-5), "eps=1, delta=1e-5"
+    with pytest.raises(
+        AuditTooWeak, match=r"draws a side for Gaussian noise\. .* about 27 %"
+    ) as one:
+        assert_private(box, (0, 1), claim, detects=0.2)
+    assert "claim mu=0.2681 (Gaussian DP)" in str(one.value)
+    assert "Give detects=0.27, n = 22," in str(one.value)
+    of_delta = dp.ApproximateDP(1.0, 1e-3, headline="delta")
+    with pytest.raises(AuditTooWeak, match="which detect none below 300 %. Give n = ") as one:
+        assert_private(dp.zoo.RandomizedResponse(1.0), (0, 1), of_delta, detects=0.5)
+    assert "detects=" not in str(one.value)
+
+
+def test_a_pass_beside_a_delta_says_what_gaussian_noise_would_show(capsys):
+    assert_private(_gaussian(1.0, 1e-5), (0, 1), "eps=1, delta=1e-5")
+    assert "; for Gaussian noise ε = 2.7" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

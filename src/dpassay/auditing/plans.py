@@ -149,6 +149,7 @@ def plan(
 
     `dp.plan(claim, shape=…)` assumes a truth; `dp.plan(mechanism, pair, claim, pilot=…)` looks at one,
     and with an `excess` plans for a truth that is so much worse, on an event like the best of the pilot.
+    Gaussian noise shows an excess over (ε, δ)-DP on rarer events; the plan is for it if it takes more.
 
     excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); default 0.1
     shape   how the excess shows. "coin": in one event, as in randomized response, which is the best case.
@@ -209,19 +210,14 @@ def plan(
     if shape != "coin":
         if event is not None:
             raise InvalidInput(f"an event goes with the shape coin: {shape} noise has its own")
-        broken = law = _noise(shape, goal.claim.at(actual))
-
-        def truth(q: Any) -> Any:
-            return 1 - law.tradeoff(q, (0.0, 1.0))
-
+        broken, truth = _noise_and_region(shape, goal.claim.at(actual))
     elif not goal.claim.set_by_events:
         broken, rarer = _coin(goal.claim.at(actual), rarer)
-    rarer = _best_rarity(truth, goal.claim) if rarer is None else rarer
+    rarer = _best_rarity(truth, goal) if rarer is None else rarer
     if not goal.claim.set_by_events:
         unknown = goal.plan(None, shape=shape, actual=actual, event=rarer)
         return _simulated(unknown, goal, broken, (0.0, 1.0), None, rng)
-    held = draws_needed(float(truth(rarer)), rarer, goal.claim, 1 - confidence, power)
-    found = goal.plan(held, shape=shape, actual=actual, event=rarer)
+    found = goal.plan(goal.test(truth, rarer), shape=shape, actual=actual, event=rarer)
     if broken is None or found.draws is None or found.draws > _SIMULATED:
         return found
     return _simulated(found, goal, broken, (0.0, 1.0), found.draws, rng)
@@ -239,6 +235,11 @@ class _Goal:
     @property
     def share(self) -> float:
         return 0.25 if self.train is None else self.train
+
+    def test(self, truth: Callable[[Any], Any], rarer: float) -> int | None:
+        """The draws that test an event of this probability on the rarer side."""
+        p = float(truth(rarer))
+        return draws_needed(p, rarer, self.claim, 1 - self.confidence, self.power)
 
     def draws(self, held: int | None) -> int | None:
         """The draws of an audit of which so many test."""
@@ -277,11 +278,17 @@ def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
     return actual, lambda q: ndtr(ndtri(claim.region(q)) + shift)
 
 
-def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
-    """The probability, on the rarer side, of the event that tells a truth from a claim best."""
-    q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
-    allowed, noise = normal_limit(q, 1, 1, claim)
-    return float(q[int(np.argmax((truth(q) - allowed) / noise))])  # the largest distance per draw
+def _best_rarity(truth: Callable[[Any], Any], goal: _Goal) -> float:
+    """The probability, on the rarer side, of the event that tells a truth from a claim best.
+
+    The largest distance per draw in the normal limit; the exact test often takes fewer draws at an event
+    that is somewhat more likely. For a claim in δ the best probability is near 0.
+    """
+    q = 1 / (1 + np.exp(np.linspace(-0.5, 33.5, 237)))
+    allowed, noise = normal_limit(q, 1, 1, goal.claim)
+    best = float(q[int(np.argmax((truth(q) - allowed) / noise))])
+    likelier = min(math.sqrt(2) * best, 0.5)
+    return min((best, likelier), key=lambda rarer: goal.test(truth, rarer) or math.inf)
 
 
 def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
@@ -291,8 +298,7 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
         # δ(ε) = 1 − e^{(ε − s)/2} for Laplace noise of scale 1/s
         return Laplace(1 / (point[0] - 2 * math.log1p(-point[1])))
     if shape == "gaussian" and point is not None and point[1] > 0:
-        keeps = bisect(lambda mu: GaussianDP(mu).delta_at(point[0]) <= point[1], 0.0, 100.0)[0]
-        return Gaussian(1 / keeps)
+        return Gaussian(1 / gaussian_mu(*point))
     if shape == "gaussian" and isinstance(truth, GaussianDP):
         return Gaussian(1 / truth.mu)
     if shape == "gaussian" and orders:
@@ -301,6 +307,17 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
         f"no {shape.capitalize()} noise has {truth} as its privacy; the shape laplace goes with ε-DP "
         "and (ε, δ)-DP, the shape gaussian with (ε, δ)-DP for δ > 0, Gaussian DP, Rényi DP and zCDP"
     )
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest μ of Gaussian noise that is (ε, δ)-DP."""
+    return float(bisect(lambda mu: GaussianDP(mu).delta_at(epsilon) <= delta, 0.0, 100.0)[0])
+
+
+def _noise_and_region(shape: str, truth: Claim) -> tuple[Laplace | Gaussian, Callable[[Any], Any]]:
+    """That noise, and P(event) of P(event) on the rarer side."""
+    law = _noise(shape, truth)
+    return law, lambda q: 1 - law.tradeoff(q, (0.0, 1.0))
 
 
 def _more_draws(truth: Claim) -> str:
@@ -398,19 +415,52 @@ def _beyond_pilot(learner: CrossFit, goal: _Goal, excess: float) -> Plan:
     """The plan for a given excess on an event like the best of a pilot.
 
     A mechanism that keeps its claim still breaks half of it, on events on which it is about as bad as it
-    can be: an excess is expected there. If it does not, the best of all events is assumed.
+    can be: an excess is expected there. If it does not, the best of all events is assumed. For (ε, δ)-DP
+    the plan is for Gaussian noise if that takes more draws.
     """
     claim, gamma, pilot = goal.claim, 1 - goal.confidence, len(learner.batch.p)
     if _best_event(learner, claim, pilot, gamma).z > ndtri(goal.confidence) + 3:
         return _of_pilot(learner, goal)  # which is a violation by itself
-    actual, truth = _worse(claim, excess)
-    rarer = _best_rarity(truth, claim)
+    rarer = _best_rarity(_worse(claim, excess)[1], goal)
     if claim.value > 0:
         best = _best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
         rarer = max(best.low, 0.5 / pilot) if best.z > 0 else rarer
-    held = draws_needed(float(truth(rarer)), rarer, claim, gamma, goal.power)
+    found = [_for_excess(goal, excess, rarer)]
+    if shows_little_as_gaussian(claim):
+        found.append(_for_excess(goal, excess, None))
+    return max(found, key=lambda one: one.draws or math.inf)
+
+
+def shows_little_as_gaussian(claim: Claim) -> bool:
+    """Whether Gaussian noise shows an excess on rarer events only: that of ε where δ > 0."""
+    return claim.parameter == "epsilon" and claim.point is not None and claim.point[1] > 0
+
+
+def _for_excess(goal: _Goal, excess: float, event: float | None) -> Plan:
+    """The plan for an excess on an event of that probability; None: on the best one of Gaussian noise."""
+    actual, truth = _worse(goal.claim, excess)
+    if event is None:
+        truth = _noise_and_region("gaussian", goal.claim.at(actual))[1]
+    rarer = _best_rarity(truth, goal) if event is None else event
+    held = goal.test(truth, rarer)
     held = None if held is None else math.ceil(_FOUND_ANEW * held)
-    return goal.plan(held, shape="pilot", actual=actual, event=rarer)
+    return goal.plan(
+        held, shape="gaussian" if event is None else "pilot", actual=actual, event=rarer
+    )
+
+
+def smallest_excess(
+    claim: Claim, draws: int, confidence: float, event: float | None, most: float
+) -> float:
+    """The smallest excess that so many draws detect as `_for_excess` plans; ∞ above `most`."""
+    goal = _Goal(claim, 0.9, confidence, None)
+    value = claim.value
+    most = min(most, 0.99 * claim.largest / value - 1 if value else 0.99 * claim.largest)
+
+    def detected(excess: float) -> bool:
+        return (_for_excess(goal, excess, event).draws or math.inf) <= draws
+
+    return float(bisect(detected, most, 0.0, close=0.01)[0]) if detected(most) else math.inf
 
 
 def _best_event(learner: CrossFit, claim: Claim, test: int, gamma: float) -> ThresholdEvent:

@@ -12,6 +12,7 @@ depend on the draws; to be confirmed nevertheless the bound of that one must fai
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.library_objects import claim_on
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds.upper_delta import worse_direction
 from dpassay.diagnosis.diagnoses import diagnose
 from dpassay.diagnosis.parts import Keeping, Kept
@@ -30,6 +32,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Explanation
 from dpassay.results.verification import PairUpper, Verification
+from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
@@ -80,7 +83,7 @@ def verify(
     doubts: list[str] = []
     first: Source | None = None
     held: tuple[Batch, Kept, Claim, Pair] | None = None  # what a diagnosis of the worst pair needs
-    drawn = (0, 0)
+    drawn, lower = (0, 0), 0.0
     many = len(pairs) if isinstance(pairs, list) else 1
     with CallProgress(0) as bar:
         for source in sources(
@@ -102,6 +105,7 @@ def verify(
             upper = _exceeded(counts, asked, target, gamma)
             if upper > max((one.upper for one in found), default=-1.0):
                 held = batch, kept, asked, source.pair
+                lower = _lower_delta(cells(batch.p, batch.q), counts, target[0], gamma)
             one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
             found.append(one)
             notes |= dict.fromkeys(source.notes)
@@ -115,7 +119,9 @@ def verify(
     if target is not None and target[0].size == 1:
         epsilon, allowed = float(target[0][0]), float(target[1][0])
     confirmed = target is not None and worst.upper <= allowed
-    reason = _never(asked) if target is None else _why(worst, allowed, epsilon is not None)
+    single = epsilon is not None
+    false = single and lower > allowed > 0
+    reason = _never(asked) if target is None else _why(worst, lower, allowed, single, false)
     causes: tuple[Explanation, ...] = ()
     if not confirmed and held is not None:
         # the draws that back them chose the worst of the pairs
@@ -133,6 +139,7 @@ def verify(
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
         diagnosis=causes,
+        looks_false=false,
         about=About(
             method="the largest upper confidence limit of P(E) − e^ε Q(E) over sets E of outputs",
             guarantee=guarantee,
@@ -164,8 +171,13 @@ def _never(claim: Claim) -> str:
     )
 
 
-def _why(worst: PairUpper, allowed: float, single: bool) -> str:
+def _why(worst: PairUpper, lower: float, allowed: float, single: bool, false: bool) -> str:
     """What stands in the way of a smaller bound."""
+    if false:
+        return (
+            f"the claim looks false on {worst.pair}: δ is at least {rounded_down(lower)} in these draws "
+            f"and {allowed:g} in the claim. More draws do not help; dp.audit tests whether it is false"
+        )
     if trivial := why_trivial(worst.unseen):
         return trivial
     if worst.unseen > worst.upper / 2:
@@ -181,6 +193,18 @@ def _why(worst: PairUpper, allowed: float, single: bool) -> str:
     if allowed == 0:
         return "sampling cannot establish δ = 0: state a small δ that you accept"
     return ""
+
+
+def _lower_delta(learned: IntArray, counts: IntArray, epsilons: FloatArray, gamma: float) -> float:
+    """A lower confidence bound on δ at the smallest ε, on the outputs that showed it in training."""
+    ratio, n, found = math.exp(min(epsilons[0], 700.0)), counts.sum(axis=1), 0.0
+    for one, other in ((0, 1), (1, 0)):
+        shares = learned / learned.sum(axis=1, keepdims=True)
+        i, j = counts[:, shares[one] > ratio * shares[other]].sum(axis=1)[[one, other]]
+        p = float(clopper_pearson.lower([i], [n[one]], gamma / 4)[0])
+        q = float(clopper_pearson.upper([j], [n[other]], gamma / 4)[0])
+        found = max(found, p - ratio * q)
+    return found
 
 
 def _exceeded(

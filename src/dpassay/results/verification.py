@@ -60,6 +60,8 @@ class Verification(Shown, Tabular):
     budget: tuple[tuple[str, float], ...] = ()
     #: Of a claim that was not shown: the causes that break it on the worst pair, if some do.
     diagnosis: tuple[Explanation, ...] = field(default=(), repr=False)
+    #: Whether a lower confidence bound on δ exceeds the claimed δ: more draws would not verify the claim.
+    looks_false: bool = False
     about: About
 
     def __post_init__(self) -> None:
