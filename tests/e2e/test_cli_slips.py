@@ -56,6 +56,8 @@ def said(capsys, *arguments):
             "'0,99' is no number",
         ),
         (("hunt", "zoo:Laplace()", "--claim", "eps=1", "--seconds", "0,5"), "'0,5' is no number"),
+        (("plan", "--claim", "eps=1", "--excess", "20%"), "--excess is a share: 20 % is 0.2"),
+        (("estimate", "zoo:Laplace()", "--claim", "eps=1"), "audit tests a claim"),
         (("audit", "zoo:Laplace()", "--claim", "eps=1,0"), "the decimal mark is a point: 1.0"),
     ],
 )

@@ -45,7 +45,12 @@ def _explain_slips(arguments: list[str]) -> None:
     pages = [a for a in arguments[2:] if a.endswith((".html", ".md")) and "--out" not in options]
     if verb == "report" and pages:
         raise InvalidInput(f"the file to write is given as --out {pages[0]}")
+    for option, value in zip(arguments, arguments[1:], strict=False):
+        if option in ("--excess", "--confidence", "--power", "--train") and value.endswith("%"):
+            raise InvalidInput(f"{option} is a share: 20 % is 0.2, got {value}")
     claims = options.count("--claim")
+    if claims and verb == "estimate":
+        raise InvalidInput("estimate takes no --claim: it estimates; audit tests a claim")
     if claims > 1 and verb != "audit":
         raise InvalidInput(
             f"{verb} takes one --claim, got {claims}; run it once for each, with a --confidence that "

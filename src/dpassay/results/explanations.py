@@ -144,7 +144,7 @@ class Explanation(Record):
         if self.confidence is None:
             return str(self.guarantee)
         sure = level(self.confidence)
-        return f"bounds are {self.guarantee}, with a confidence of their own, {sure}"
+        return f"{self.guarantee} bounds, with confidence {sure}"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.sentence} ({self.backed})"
