@@ -16,13 +16,11 @@ import numpy as np
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.theme import CONFIG as CONFIG
-from dpassay.theme import INK, PALETTE, altair, column, layers, row
+from dpassay.theme import INK, PALETTE, POINTS, altair, column, layers, row, thin
 
 Line: TypeAlias = tuple[FloatArray, FloatArray]
 
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
-#: More points than a screen has columns only make the file larger.
-_POINTS = 300
 #: What the band of a trade-off chart is.
 _BAND = (
     "Shaded: the upper edge is an exact upper bound on T. The lower edge is that of the fitted score and "
@@ -320,8 +318,8 @@ def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any
     """The area between two curves."""
     if band is None:
         return []
-    at, low = _thin(band[0], band[1])
-    high = _thin(band[0], band[2])[1]
+    at, low = thin(band[0], band[1])
+    high = thin(band[0], band[2])[1]
     area = _table([{"x": at, "y": low, "high": high}], "x", "y", "high")
     return [area.mark_area(opacity=0.18, color=PALETTE[0]).encode(x=x, y=y, y2="high:Q")]
 
@@ -404,7 +402,7 @@ def _lines(
     tooltip += [_figures("x", symbols[0]), _figures("y", symbols[1])]
     shared = {"x": x, "y": y, "tooltip": tooltip, "color": alt.Color("series:N", **styled(PALETTE))}
     dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
-    drawn = _table(_curves(lines, _POINTS), "x", "y").mark_line()
+    drawn = _table(_curves(lines, POINTS), "x", "y").mark_line()
     parts = [drawn.encode(strokeDash=dashes, **shared)]
     if hover:
         near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
@@ -426,23 +424,9 @@ def _curves(lines: Mapping[str, Line], points: int) -> list[dict[str, Any]]:
         x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
         seen = np.isfinite(x) & np.isfinite(y)
         if seen.any():
-            thin = _thin(x[seen], y[seen], points)
-            out.append({"x": thin[0], "y": thin[1], "series": name})
+            fewer = thin(x[seen], y[seen], points)
+            out.append({"x": fewer[0], "y": fewer[1], "series": name})
     return out
-
-
-def _thin(x: FloatArray, y: FloatArray, points: int = _POINTS) -> tuple[list[float], list[float]]:
-    """At most `points` points, first and last among them, for a polyline that looks the same.
-
-    Numbers have five digits: more than a chart shows.
-    """
-    if x.size > points:
-        keep = np.unique(np.linspace(0, x.size - 1, points).round().astype(int))
-        # equal steps in index miss where the points are sparse in x: add equal steps in x
-        steps = np.searchsorted(x, np.linspace(x[0], x[-1], points // 2))
-        keep = np.union1d(keep, np.clip(steps, 0, x.size - 1))
-        x, y = x[keep], y[keep]
-    return [float(f"{v:.5g}") for v in x], [float(f"{v:.5g}") for v in y]
 
 
 def _figures(name: str, title: str | None = None) -> Any:

@@ -16,6 +16,7 @@ DpassayError
 ├── StoreError                      a store of draws cannot be used, or not for these draws
 ├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
 └── MissingExtra (ImportError)      an optional dependency is not installed
+AuditTooWeak (AssertionError)       a test of `dpassay.testing` could not have seen a violation
 Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
 Terminated (BaseException)          a signal that ends the command line: SIGTERM or SIGHUP
 DependenceWarning (UserWarning)     the draws look dependent; every guarantee assumes they are not
@@ -119,3 +120,14 @@ class DependenceWarning(UserWarning):
 
 class StoreWarning(UserWarning):
     """A part of a store of draws is damaged: it was left out, or set aside and drawn again."""
+
+
+class AuditTooWeak(AssertionError):
+    """The test could not have seen a violation; `verdict.blind` says why.
+
+    `verdict` is None where there were too few draws to test at all.
+    """
+
+    def __init__(self, message: str, verdict: Any) -> None:
+        super().__init__(message)
+        self.verdict = verdict

@@ -25,7 +25,7 @@ def fake(monkeypatch):
     made = FakeTime()
     for module in (budget, samples):
         monkeypatch.setattr(module, "time", made)
-    monkeypatch.setattr("dpassay.auditing.audits.time", made)
+    monkeypatch.setattr("dpassay.auditing.stages.time", made)
     monkeypatch.setattr("dpassay.hunting.screening.time", made)
     return made
 

@@ -31,7 +31,7 @@ def test_a_bound_below_the_claim(seed):
     """Where the claim is not refuted the bound is below it, and above 0 if the draws show something."""
     claim = dp.PureDP(2.0)
     found = standings.ConfidenceSequence(claim, [track(claim, seed, 4000)], 0.05)
-    found.look()
+    found.decide()
     assert found.refuted is None
     assert 0.5 < found.lower_bound() < 1.0
 
@@ -39,7 +39,7 @@ def test_a_bound_below_the_claim(seed):
 def test_the_bound_is_the_first_value_that_is_not_refuted(seed):
     claim = dp.PureDP(0.5)
     found = standings.ConfidenceSequence(claim, [track(claim, seed, 3000)], 0.05)
-    found.look()
+    found.decide()
     bound = found.lower_bound()
     assert found.refuted is not None
     values = list(standings.values(claim))
@@ -60,7 +60,7 @@ def test_one_value_below_that_is_not_refuted_holds_the_verdict_back(seed, monkey
     claim = dp.PureDP(0.3)
     found = standings.ConfidenceSequence(claim, [track(claim, seed, 1000)], 0.05)
     monkeypatch.setattr(found, "_refutes", lambda value: value != 0.15)
-    found.look()
+    found.decide()
     assert found.peak > math.log(20)
     assert found.refuted is None
     assert found.lower_bound() < 0.15

@@ -100,6 +100,17 @@ def test_a_pilot_plans_for_the_excess_it_shows():
     assert dp.Plan.from_json(found.to_json()).most == found.most
 
 
+def test_an_event_that_takes_draws_to_learn_is_planned_for():
+    """The bits of five numbers: a pilot of 2,000 sees them at once, audits of 26 draws never."""
+
+    def release(data, size, rng):
+        return data / math.sqrt(5) + rng.normal(size=(size, 5))
+
+    found = dp.plan(release, (0.0, 1.0), "mu=1", pilot=2000)
+    audits = [dp.audit(release, (0.0, 1.0), "mu=1", n=found.draws, rng=s) for s in range(5)]
+    assert sum(one.violated for one in audits) >= 4
+
+
 def test_a_pilot_of_a_sound_mechanism_plans_for_an_excess():
     """About as many draws as Laplace noise takes that is too small."""
     sure = 1 - 1e-6

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds.e_values import RenyiWealth
-from dpassay.learning.renyi_function import learn_variation
+from dpassay.learning.renyi_variational import learn_variational
 
 
 @pytest.mark.parametrize("order", [1.1, 2.0, 5.0, 16.0])
@@ -45,7 +45,7 @@ def test_the_bound_exceeds_the_truth_no_more_often_than_gamma(order, true, seeds
         rng = np.random.default_rng(s)
         draws = rng.normal(size=(4, 500)) + np.array([[0], [true], [0], [true]])
         scores = true**2 / 2 - true * draws if true else rng.normal(size=(4, 500))
-        found = learn_variation(order, False, scores[0], scores[1], 500, 0.1)
+        found = learn_variational(order, False, scores[0], scores[1], 500, 0.1)
         wrong += found.bound(scores[2], scores[3], 0.1) > truth
     assert wrong <= binom.ppf(1 - 0.01 / 18, 200, 0.1)
 
@@ -54,7 +54,7 @@ def test_the_bound_is_near_the_truth_and_the_promise(seed):
     rng = np.random.default_rng(seed)
     draws = rng.normal(size=(4, 50_000)) + np.array([[0], [1], [0], [1]])
     scores = 0.5 - draws
-    found = learn_variation(2.0, False, scores[0], scores[1], 50_000, 0.05)
+    found = learn_variational(2.0, False, scores[0], scores[1], 50_000, 0.05)
     bound = found.bound(scores[2], scores[3], 0.05)
     assert 0.88 < bound < 1.0
     assert found.predicted == pytest.approx(bound, abs=0.06)
@@ -64,7 +64,7 @@ def test_the_bound_is_near_the_truth_and_the_promise(seed):
 def test_p_value_and_bound_agree_and_fall_with_the_claim(seed):
     rng = np.random.default_rng(seed)
     scores = 0.5 - (rng.normal(size=(4, 4000)) + np.array([[0], [1], [0], [1]]))
-    found = learn_variation(2.0, False, scores[0], scores[1], 4000, 0.05)
+    found = learn_variational(2.0, False, scores[0], scores[1], 4000, 0.05)
     bound = found.bound(scores[2], scores[3], 0.05)
     assert found.p_value(scores[2], scores[3], bound - 1e-4) <= 0.05
     assert found.p_value(scores[2], scores[3], bound + 1e-4) > 0.05
@@ -95,7 +95,7 @@ def test_next_to_no_draws_give_no_bound(size):
 
 
 def test_constant_scores_promise_nothing():
-    found = learn_variation(2.0, False, np.zeros(100), np.zeros(100), 300, 0.05)
+    found = learn_variational(2.0, False, np.zeros(100), np.zeros(100), 300, 0.05)
     assert found.predicted == 0.0
     assert found.bound(np.zeros(300), np.zeros(300), 0.05) == 0.0
     assert found.detectable(0.5, 300) == math.inf
@@ -107,7 +107,7 @@ def test_the_predicted_power_is_about_the_rate_of_refutations(seeds):
         rng = np.random.default_rng(s)
         scores = 0.5 - (rng.normal(size=(2, 6000)) + np.array([[0], [1]]))
         fresh = 0.5 - (rng.normal(size=(2, 6000)) + np.array([[0], [1]]))
-        found = learn_variation(2.0, False, scores[0], scores[1], 6000, 0.05)
+        found = learn_variational(2.0, False, scores[0], scores[1], 6000, 0.05)
         said.append(found.power(claim))
         hits += found.p_value(fresh[0], fresh[1], claim) <= 0.05
     assert abs(hits / 100 - np.mean(said)) < 0.2
@@ -145,7 +145,7 @@ def test_moments_from_sorted_sums_are_those_of_the_clipped_draws(order, leak, sw
     rng = np.random.default_rng(seed)
     for spread in (0.1, 1.0, 12.0):
         p, q = spread * rng.normal(size=300) + spread, spread * rng.normal(size=280) - spread
-        found = learn_variation(order, swapped, p, q, 900, 0.05, leak)
+        found = learn_variational(order, swapped, p, q, 900, 0.05, leak)
         x, y = (-q, -p) if swapped else (p, q)
         logs = (found.log_scale + np.minimum(side, found.high) for side in (x, y))
         a, b = found.bets.terms(*logs)

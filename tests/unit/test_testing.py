@@ -9,9 +9,10 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay import settings, testing
-from dpassay.auditing.plans import gaussian_mu
+from dpassay.auditing import detecting
 from dpassay.errors import InvalidInput
 from dpassay.panels import panel
+from dpassay.privacy.claims import gaussian_mu
 from dpassay.testing import AuditTooWeak, PrivacyViolation, _refuted, assert_private
 
 NAME = "outside the space, simplified from: NaN; all others at the upper bound"
@@ -265,8 +266,8 @@ def test_a_violation_says_how_to_repeat_it():
 
 def test_an_excess_that_is_missed_names_the_claim_on_delta(monkeypatch):
     """One output has probability δ on one input and 0 on the other: ε hardly shows."""
-    monkeypatch.setattr(testing, "_MOST_DRAWS", 20_000)
-    monkeypatch.setattr(testing, "_misses", lambda *_: True)
+    monkeypatch.setattr(detecting, "_MOST_DRAWS", 20_000)
+    monkeypatch.setattr(detecting, "_misses", lambda *_: True)
     with pytest.raises(AuditTooWeak) as caught:
         assert_private(
             dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=0.01", detects=0.5, flake=0.05

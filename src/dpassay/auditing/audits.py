@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from dpassay.auditing.stages import (
     learn,
     learn_rare_events,
     pair_counters,
+    testing_draws_in_time,
 )
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.blackbox.mechanism import check_mechanism
@@ -482,23 +482,9 @@ def _counted(
         if clock is None:  # rare events are for draws that are counted, not for seconds
             choices, budget = learn_rare_events(choices, budget, gamma, largest=largest)
         else:
-            budget = _in_time(clock, budget, choices)
+            budget = testing_draws_in_time(clock, budget, choices)
             planned = budget.test
         bar.say(
             "bounding" if largest else "testing", len(pair_counters(choices)) * max(budget.test)
         )
         return choices, count(choices, budget), planned
-
-
-def _in_time(clock: Clock, budget: Budget, choices: Sequence[Selection]) -> Budget:
-    """The draws that test in the time that is left."""
-    found, size = pair_counters(choices), 0
-    start = time.perf_counter()
-    for look in found:  # on training draws, to see how long it takes
-        batch = choices[look.group[0]].learner.batch
-        look.counter(batch.p, batch.q)
-        size += min(batch.sizes)
-    use = (time.perf_counter() - start) / size
-    return clock.testing(
-        budget, [look.source for look in found if isinstance(look.source, Live)], use
-    )

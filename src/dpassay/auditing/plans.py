@@ -23,12 +23,12 @@ from dpassay.auditing.audits import refutes
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.blackbox.zoo import Gaussian, Laplace
 from dpassay.bounds.power import draws_needed, normal_limit
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.event_selection import EventCriterion, select_events
 from dpassay.learning.hit_rates import ThresholdEvent
 from dpassay.privacy.claim_parsing import as_claim
-from dpassay.privacy.claims import Claim, GaussianDP
+from dpassay.privacy.claims import Claim, GaussianDP, gaussian_mu
 from dpassay.privacy.provenance import level
 from dpassay.rootfinding import bisect
 from dpassay.sampling.draw import Sampling, Seed
@@ -185,14 +185,14 @@ def plan(
         learner = _pilot(mechanism, pair, size, rng, sampling)
         goal = _Goal(as_claim(claim), power, confidence, train)
         if excess is None:
-            return _of_pilot(learner, goal)
+            return _confirmed(_of_pilot(learner, goal), goal, mechanism, pair, size, rng)
         checks.real("excess", excess, above=0.0)
         if not goal.claim.set_by_events:
             raise InvalidInput(
                 f"no event shows all of an excess over {goal.claim.short}: give the shape gaussian, or "
                 "a mechanism that breaks the claim as shape"
             )
-        return _beyond_pilot(learner, goal, excess)
+        return _confirmed(_beyond_pilot(learner, goal, excess), goal, mechanism, pair, size, rng)
     if isinstance(shape, str) and pair is not None:
         raise InvalidInput(
             "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
@@ -309,11 +309,6 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
     )
 
 
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest μ of Gaussian noise that is (ε, δ)-DP."""
-    return float(bisect(lambda mu: GaussianDP(mu).delta_at(epsilon) <= delta, 0.0, 100.0)[0])
-
-
 def _noise_and_region(shape: str, truth: Claim) -> tuple[Laplace | Gaussian, Callable[[Any], Any]]:
     """That noise, and P(event) of P(event) on the rarer side."""
     law = _noise(shape, truth)
@@ -390,6 +385,30 @@ def _simulated(
             draws = max(math.ceil((distance / float(rates[k])) ** 2), _LEAST)
     held = round(draws * (1 - goal.share))
     return replace(found, simulated=bar.done, draws=draws, held_out=held)
+
+
+def _confirmed(found: Plan, goal: _Goal, mechanism: Any, pair: Any, pilot: int, rng: Seed) -> Plan:
+    """A plan of far fewer draws than the pilot, raised until audits refute with as many.
+
+    An event that the pilot learned may take more draws to learn, such as one of floating-point bits.
+    """
+    draws, first, seeds = found.draws, found.draws, np.random.default_rng(rng)
+    options: Any = {"confidence": goal.confidence, "train": goal.train}
+    options |= {"sampling": Sampling(progress=False)}
+    if draws is None or first is None or found.least is None or found.most is None:
+        return found
+    while _TRIED * draws <= pilot:
+        hits = 0
+        for seed in seeds.integers(2**62, size=_TRIED).tolist():
+            with suppress(NotEnoughDraws):
+                hits += refutes(mechanism, pair, goal.claim, n=draws, rng=seed, **options)
+        if hits >= int(goal.power * _TRIED):
+            break
+        draws = math.ceil(1.5 * draws)
+        draws = draws if _TRIED * draws <= pilot else pilot
+    least, most = (math.ceil(end * draws / first) for end in (found.least, found.most))
+    held = math.floor(draws * (1 - goal.share))
+    return replace(found, draws=draws, held_out=held, least=least, most=most)
 
 
 def _of_pilot(learner: CrossFit, goal: _Goal) -> Plan:

@@ -2,7 +2,7 @@
 
 1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
    outputs, the event and the input on which it is too likely (`learning.event_selection`); for Rényi and
-   zCDP claims a function of the ranking and a direction (`learning.renyi_function`). The result is a
+   zCDP claims a function of the ranking and a direction (`learning.renyi_variational`). The result is a
    frozen `Selection`.
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
@@ -15,6 +15,7 @@ Whatever was chosen by looking was chosen on draws the certificate never uses.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,15 +32,15 @@ from dpassay.diagnosis.parts import Keeping, Kept
 from dpassay.errors import MechanismError, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
-from dpassay.learning.renyi_function import MomentCriterion, Variation
+from dpassay.learning.renyi_variational import MomentCriterion, VariationalFunction
 from dpassay.learning.streaming import best_event, draws_for_rare_events, two_tallies
 from dpassay.outputs.device_arrays import AnyOutputs, on_host
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
-from dpassay.sampling.budget import Budget
-from dpassay.sampling.samples import Samples, Sizes, Source
+from dpassay.sampling.budget import Budget, Clock
+from dpassay.sampling.samples import Live, Samples, Sizes, Source
 from dpassay.scores.fit import Score
 
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
@@ -90,7 +91,7 @@ class Selection:
 class Divergence:
     """The variational way to refute a Rényi or zCDP claim."""
 
-    variation: Variation
+    variation: VariationalFunction
     loss: Score
     share: float  # of the error probability; the event test has the rest
     bound: float  # predicted, on the claim's parameter
@@ -175,7 +176,7 @@ def _learn_divergence(
     assert scores is not None
     scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
 
-    def bound(variation: Variation) -> float:
+    def bound(variation: VariationalFunction) -> float:
         return float(claim.from_divergence(variation.order, variation.predicted))
 
     best = max((criterion.at(order, scores) for order in orders), key=bound)
@@ -469,3 +470,17 @@ def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
             "all of them on one input and in none on the other; give more draws (dp.plan and dpassay "
             "plan say how many) or a lower confidence"
         )
+
+
+def testing_draws_in_time(clock: Clock, budget: Budget, choices: Sequence[Selection]) -> Budget:
+    """The draws that test in the time that is left."""
+    found, size = pair_counters(choices), 0
+    start = time.perf_counter()
+    for look in found:  # on training draws, to see how long it takes
+        batch = choices[look.group[0]].learner.batch
+        look.counter(batch.p, batch.q)
+        size += min(batch.sizes)
+    use = (time.perf_counter() - start) / size
+    return clock.testing(
+        budget, [look.source for look in found if isinstance(look.source, Live)], use
+    )

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -45,7 +46,7 @@ def _explain_slips(arguments: list[str]) -> None:
     pages = [a for a in arguments[2:] if a.endswith((".html", ".md")) and "--out" not in options]
     if verb == "report" and pages:
         raise InvalidInput(f"the file to write is given as --out {pages[0]}")
-    for option, value in zip(arguments, arguments[1:], strict=False):
+    for option, value in pairwise(arguments):
         if option in ("--excess", "--confidence", "--power", "--train") and value.endswith("%"):
             raise InvalidInput(f"{option} is a share: 20 % is 0.2, got {value}")
     claims = options.count("--claim")

@@ -47,7 +47,7 @@ from dpassay.membership.runs import (
     read_runs,
 )
 from dpassay.outputs.events import Event
-from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP
+from dpassay.privacy.claims import ApproximateDP, Claim, PureDP, gaussian_mu
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.privacy.relations import Pair, Relation
@@ -55,7 +55,6 @@ from dpassay.results.blindness import far_only
 from dpassay.results.estimates import CanaryScores, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
-from dpassay.rootfinding import bisect
 from dpassay.rounding import number, rounded_down
 from dpassay.sampling.draw import seed_of
 from dpassay.sampling.progress import Progress, claim_with_progress
@@ -433,5 +432,4 @@ def _shift(claim: Claim | None, delta: float | None, auc: float | None) -> float
             "how well do scores tell canaries apart? Give auc=0.76 (--auc 0.76), or a claim with δ > 0 "
             '(--claim "eps=4, delta=1e-5"), which sets the best attack that it allows'
         )
-    epsilon, at = point
-    return float(bisect(lambda mu: GaussianDP(mu).delta_at(epsilon) <= at, 0.0, 100.0)[0])
+    return gaussian_mu(*point)

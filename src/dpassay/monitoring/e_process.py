@@ -334,14 +334,14 @@ class ConfidenceSequence:
         try:
             for process, (p, q) in zip(self.processes, batches, strict=True):
                 process.bring(p, q)
-            self.look()
+            self.decide()
         except BaseException:
             for process, state in zip(self.processes, before, strict=True):
                 process.draws, process.epochs, process.kept = state
             raise
 
-    def look(self) -> None:
-        """After draws were brought."""
+    def decide(self) -> None:
+        """The stopping rule: the claim and all smaller values of its parameter are refuted."""
         path = self.path()
         if not path.size:
             return

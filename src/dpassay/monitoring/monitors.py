@@ -183,13 +183,16 @@ class Monitor:
 
         If the claim is true, its mean is at most 1 at every stopping time that the paired draws decide;
         draws that wait for a partner (`waiting`) must not influence it. It can fall again.
-        `violated` has no such condition and stays true: `largest_e_value` decides it.
+        `violated` has no such condition and stays true.
         """
         return math.exp(min(self._sequence.seen, 700.0))
 
     @property
     def largest_e_value(self) -> float:
-        """The largest e-value so far: the claim is refuted once it has reached 1/(1 − confidence)."""
+        """The largest e-value so far.
+
+        The claim is refuted once it has reached 1/(1 − confidence), and smaller parameters too.
+        """
         return math.exp(min(max(self._sequence.peak, 0.0), 700.0))
 
     @property
@@ -275,7 +278,7 @@ class Monitor:
         found._brought = SeenBatches(state.brought)
         if not process.consistent():
             raise InvalidInput("the evidence in this JSON does not follow from its counts")
-        sequence.look()
+        sequence.decide()
         return found
 
 

@@ -31,7 +31,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, select
-from dpassay.learning.renyi_function import MomentCriterion
+from dpassay.learning.renyi_variational import MomentCriterion
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.provenance import About, Guarantee

@@ -6,7 +6,7 @@ from dpassay.privacy.divergence_claims import (
     RenyiDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.event_claims import ApproximateDP, Claim, GaussianDP, PureDP
+from dpassay.privacy.event_claims import ApproximateDP, Claim, GaussianDP, PureDP, gaussian_mu
 from dpassay.privacy.tradeoff_claims import TradeoffDP
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "RenyiDP",
     "TradeoffDP",
     "ZeroConcentratedDP",
+    "gaussian_mu",
 ]

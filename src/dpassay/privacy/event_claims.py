@@ -473,3 +473,8 @@ def profile_points(claim: Claim) -> tuple[FloatArray, FloatArray]:
         last *= 1.25
     eps = np.linspace(0.0, last, _PROFILE_POINTS)
     return eps, np.asarray(claim.delta_at(eps))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest μ for which Gaussian DP implies (ε, δ)-DP."""
+    return float(bisect(lambda mu: GaussianDP(mu).delta_at(epsilon) <= delta, 0.0, 100.0)[0])

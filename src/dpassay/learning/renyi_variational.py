@@ -29,7 +29,7 @@ _CLIPS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Variation:
+class VariationalFunction:
     """s = κ exp(min(ŝ, high)), the bet size, and the predicted bound."""
 
     order: float
@@ -113,7 +113,7 @@ class Variation:
         return math.exp(-self.bets.log_wealth(*self._logs(score_p, score_q), log_c))
 
 
-def learn_variation(
+def learn_variational(
     order: float,
     swapped: bool,
     score_p: FloatArray,
@@ -121,7 +121,7 @@ def learn_variation(
     test: int,
     gamma: float,
     leak: float = 0.0,
-) -> Variation:
+) -> VariationalFunction:
     """Choose the clip by the bound it predicts on `test` draws, from scores of held-back draws.
 
     The scores are put in order, which costs little where they are: sums up to a clip are then known for
@@ -158,7 +158,7 @@ def learn_variation(
             best_bet_size = math.sqrt(2 * math.log(1 / gamma) / (test * square))
             bet_size = max(min(bet_size, best_bet_size), 1e-12 * bet_size)
         found.append(
-            Variation(
+            VariationalFunction(
                 order=lam,
                 swapped=swapped,
                 high=high,
@@ -200,17 +200,17 @@ class MomentCriterion:
     gamma: float
     leak: float = 0.0
 
-    def judge(self, scores: Scores, parametric: bool = False) -> Variation:
+    def judge(self, scores: Scores, parametric: bool = False) -> VariationalFunction:
         """The best function of the scores, in the better direction."""
         return self.at(self.order, scores)
 
-    def at(self, order: float, scores: Scores) -> Variation:
+    def at(self, order: float, scores: Scores) -> VariationalFunction:
         ways = (
-            learn_variation(order, swapped, *scores, self.test, self.gamma, self.leak)
+            learn_variational(order, swapped, *scores, self.test, self.gamma, self.leak)
             for swapped in self.swaps
         )
         return max(ways, key=lambda found: found.predicted)
 
-    def beats(self, new: Variation, best: Variation) -> bool:
+    def beats(self, new: VariationalFunction, best: VariationalFunction) -> bool:
         """By more than the noise of the prediction."""
         return new.predicted > best.predicted + new.noise
