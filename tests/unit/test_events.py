@@ -63,6 +63,20 @@ def test_free_numbers_inside_an_output_are_explained():
     assert of_keys(layout, (), [(key["(0, •)"], half)]).words == "output is (0, •) with • < 0.5"
 
 
+def test_values_that_repeat_are_excepted_from_free_numbers():
+    def rows():
+        second = np.where(RNG.random(600) < 0.1, 7.0, RNG.normal(size=600))
+        return np.stack([RNG.integers(0, 2, size=600), second], axis=1)
+
+    layout, _, _ = learned(rows(), rows())
+    key = {layout.words(k): k for k in range(len(layout))}
+    found = of_keys(layout, [key["(0, •)"]])
+    assert found.words == "output is (0, •) (• is any number, but not (0, 7))"
+    assert found.holds(from_raw(np.array([[0.0, 7.0], [0.0, 0.5]]), 2)).tolist() == [False, True]
+    both = of_keys(layout, [key["(0, •)"], key["(0, 7)"]])
+    assert both.words == "output is (0, •) or (0, 7) (• is any number)"
+
+
 def test_words_have_as_many_digits_as_tell_values_apart():
     values = 1e10 + RNG.integers(0, 2, size=600) * 1e-3
     layout, _, _ = learned(values, values.copy())

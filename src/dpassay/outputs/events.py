@@ -226,9 +226,10 @@ def of_keys(
         rest = len(parts) - _LISTED + 1
         parts[_LISTED - 1 :] = [f"one of {rest} more such kinds of output"]
     left_out = [key for key in range(len(layout)) if key not in whole]
-    free = False
+    free = ""
     if otherwise and not partial and left_out:  # a complement can be checked, a rare kind cannot
-        words = f"output is anything but {_or(_listed(layout, left_out)[0])}"
+        names, free = _listed(layout, left_out)
+        words = f"output is anything but {_or(names)}"
     else:
         if whole:
             names, free = _listed(layout, whole)
@@ -238,7 +239,7 @@ def of_keys(
             parts.append(f"output is {'no finite number' if _all_numbers(layout) else rare}")
         words = _or(parts) or "no output at all"
     return Event(
-        words=f"{words} (• is any number)" if free else words,
+        words=words + free,
         layout=layout,
         whole=tuple(whole),
         partial=tuple(partial),
@@ -263,24 +264,42 @@ def abridged_keys(event: Event) -> list[int]:
     return [] if len(keys) <= _LISTED or (runs and len(runs) <= _NUMBERS) else keys
 
 
-def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
-    """Some keys in words, and whether • stands in them for a number."""
+def _repeats(layout: Layout, key: int, free: int) -> bool:
+    """Whether a key is one with values that repeat in place of the free numbers of another."""
+    if layout.part(key) is not layout.part(free):
+        return False
+    values = (layout.part(k).values(int(layout.codes[k])) for k in (key, free))
+    return all(b is None or a == b for a, b in zip(*values, strict=True))
+
+
+def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
+    """Some keys in words, and what • stands for in them.
+
+    Values that repeat are keys of their own: those that are not among the keys are excepted.
+    """
     runs = _runs(layout, keys)
     if runs is not None and len(runs) <= _NUMBERS:
-        return runs, False
+        return runs, ""
     shown = list(keys)[: _LISTED if len(keys) <= _LISTED else _LISTED - 1]
     names = [layout.words(key) for key in shown]
     if len(set(names)) < len(names):  # six digits do not tell them apart
         names = [layout.words(key, all_digits=True) for key in shown]
-    free = False
+    free: list[int] = []
     for k, key in enumerate(shown):
         if names[k] == "•":  # repeated numbers are keys of their own
             other = layout.part(key).atoms[0].size > 0
             names[k] = "a number that is not repeated" if other else "a number"
-        free |= "•" in names[k] and bool(layout.free(key))
+        if "•" in names[k] and layout.free(key):
+            free.append(key)
     if len(keys) > _LISTED:
         names = [", ".join(names), f"one of {len(keys) - _LISTED + 1} others"]
-    return names, free
+    if not free:
+        return names, ""
+    others = (k for k in range(len(layout)) if k not in keys)
+    but = [layout.words(k) for k in others if any(_repeats(layout, k, key) for key in free)]
+    if len(but) > _LISTED:
+        but = [", ".join(but[: _LISTED - 1]), f"{len(but) - _LISTED + 1} other repeated values"]
+    return names, f" (• is any number{f', but not {_or(but)}' if but else ''})"
 
 
 def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
