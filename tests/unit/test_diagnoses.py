@@ -435,3 +435,17 @@ def test_a_median_whose_limits_show_no_shift_is_no_cause(seeds):
         assert verdict.violated
         for one in verdict.diagnosis:
             assert dict(one.numbers).get("shift of the median, at least", 1) > 0
+
+
+def test_a_key_that_shows_in_bits_is_no_floating_point_leak():
+    """Bits of a number that is there on one input only say no more than the key."""
+
+    def histogram(data, rng):
+        counts = {key: round(n + rng.laplace(), 3) for key, n in data.items()}
+        return {key: count for key, count in counts.items() if count > 3}
+
+    mechanism, pair = dp.from_function(histogram), ({"a": 10}, {"a": 10, "c": 1})
+    for seed in range(3):
+        found = dp.audit(mechanism, pair, "eps=1, delta=1e-3", n=4000, rng=seed, loss="bits")
+        assert found.violated
+        assert Fault.REPRESENTATION not in [one.kind for one in found.diagnosis]

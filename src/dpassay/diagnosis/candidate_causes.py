@@ -97,7 +97,7 @@ class CandidateCauses:
     def all(self) -> list[CandidateCause]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
         found = []
-        if self.event is not None and self.event.of_representation:
+        if self.event is not None and self.event.of_representation and not self._in_structures:
             found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
@@ -115,6 +115,18 @@ class CandidateCauses:
     @cached_property
     def _structures(self) -> tuple[list[Template], IntArray]:
         return structures(self.p, self.q)
+
+    @property
+    def _in_structures(self) -> bool:
+        """Whether the structures of the outputs in the event show as much: a key that is there or not."""
+        assert self.event is not None
+        sides = [
+            np.zeros(len(s), dtype=int) if s.codes is None else s.codes for s in (self.p, self.q)
+        ]
+        held = [self.event.holds(side) for side in (self.p, self.q)]
+        inside = np.unique(np.concatenate([c[h] for c, h in zip(sides, held, strict=True)]))
+        alone = self._weighed([np.isin(codes, inside).sum() for codes in sides])
+        return bool(alone >= 0.9 * self._weighed([h.sum() for h in held]))
 
     @property
     def _simple(self) -> bool:
