@@ -59,6 +59,8 @@ _DOUBLE, _FLOAT = 15, 6
 _FINER = 0.5
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
+#: Kinds of values that may label the rows of one release.
+_LABELS = {"numbers", "words", "booleans", "dates"}
 
 
 def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
@@ -90,25 +92,35 @@ def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
 def _refuse_long(side: Content) -> None:
     """Refuse a long table, in which one release is several rows: these are not independent.
 
-    Every value of a column that numbers releases is in k > 1 rows, and another column has k labels, such
-    as regions, each in as many rows as the others. Leaving out these columns does not help.
+    Every value of a column that numbers releases is in k > 1 rows, and other columns label these, such as
+    regions and sexes: each label is as often in every release, and their combinations are k, equally
+    often. Leaving out these columns does not help.
     """
-    counts = {
-        name: Counter(column.values.tolist())
-        for name, column in zip(side.called, side.columns, strict=True)
-        if not column.missing
-        and (column.values.dtype.kind == "i" or set(column.kinds) == {"words"})
-    }
-    even = {name: count for name, count in counts.items() if len(set(count.values())) == 1}
-    labels = {len(count) for count in even.values()}
-    for name, count in even.items():
-        rows, first = next(iter(count.values())), next(iter(count))
-        dense = isinstance(first, str) or max(count) - min(count) < 2 * len(count)
-        if rows > 1 and rows in labels and len(count) >= _FEW and dense:
+    columns = dict(zip(side.called, side.columns, strict=True))
+    for name, column in columns.items():
+        if column.missing or not (
+            column.values.dtype.kind == "i" or set(column.kinds) == {"words"}
+        ):
+            continue
+        count = Counter(column.values.tolist())
+        releases, rows = len(count), next(iter(count.values()), 0)
+        if rows < 2 or releases < _FEW or set(count.values()) != {rows}:
+            continue
+        if column.values.dtype.kind == "i" and max(count) - min(count) >= 2 * releases:
+            continue
+        labels = {
+            other: cells
+            for other, cells in ((c, columns[c].array().tolist()) for c in columns if c != name)
+            if columns[other].kinds.keys() <= _LABELS
+            and all(n % releases == 0 for n in Counter(cells).values())
+        }
+        combined = Counter(zip(*labels.values(), strict=True)).values()
+        if len(combined) == rows and set(combined) == {releases}:
             raise UnreadableFile(
                 f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
-                "several rows, they are not independent: write one row a release, as pandas' pivot "
-                f"does, or give tables, from_samples([g.drop(columns={name!r}) for _, g in "
+                "several rows, they are not independent: write one row a release, as pandas' "
+                f"pivot(index={name!r}, columns={list(labels)}) does, or give tables, "
+                f"from_samples([g.drop(columns={name!r}) for _, g in "
                 f"p.groupby({name!r})], …). If every row is a release of its own, delete the column "
                 "from both tables"
             )
