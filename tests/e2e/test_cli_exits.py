@@ -160,7 +160,6 @@ def _into_a_closed_pipe(*arguments):
         ["audit", "exits_dp.py:fine", *AUDIT],
         ["audit", "exits_dp.py:fine", *AUDIT, "--json", "-"],
         ["plan", "--claim", "eps=1"],
-        ["--help"],
     ],
 )
 def test_a_result_that_nobody_reads_has_no_status_of_a_verdict(exits, arguments):
@@ -169,6 +168,11 @@ def test_a_result_that_nobody_reads_has_no_status_of_a_verdict(exits, arguments)
     assert "closed before the result was written" in err
     assert "Traceback" not in err
     assert "Exception ignored" not in err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["audit", "--help"], []])
+def test_help_may_be_read_in_part(arguments):
+    assert _into_a_closed_pipe(*arguments) == (0, "")
 
 
 def test_a_result_in_a_file_needs_no_reader(exits):

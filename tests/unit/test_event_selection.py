@@ -115,3 +115,22 @@ def test_a_few_outputs_far_out_are_tested_beside_a_calibrated_event():
     ]
     assert np.median(bounds) > 2.5
     assert min(bounds) > 1.2
+
+
+def test_a_missing_cell_is_named_rather_than_a_score():
+    """A fit predicts more for the same event: both are counted before the readable one is left."""
+
+    def cells(share, mean, seed):
+        rng = np.random.default_rng(seed)
+        counts = rng.poisson(mean, 10_000).tolist()
+        return [None if rng.random() < share else x for x in counts]
+
+    verdict = dp.audit(dp.from_samples(cells(0.1, 50, 0), cells(0.3, 50, 1)), claim="eps=1")
+    assert "missing" in verdict.witness.event.words or "None" in verdict.witness.event.words
+    words = dp.from_samples(
+        *(
+            np.random.default_rng(k).choice([f"w{j}" for j in range(20)], 3000, p=p).tolist()
+            for k, p in enumerate(([0.05] * 20, [0.43] + [0.03] * 19))
+        )
+    )
+    assert dp.audit(words, claim="eps=1").witness.event.words == "output is 'w0'"

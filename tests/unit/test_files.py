@@ -351,17 +351,50 @@ def test_columns_that_look_like_outputs_are_kept(twin, column):
 
 
 @pytest.mark.parametrize("by", ["run", "region"])
-def test_long_tables_are_refused_whatever_is_left_out(twin, by):
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"region": "abc"},
+        {"region": "aabbcc", "sex": "fmfmfm"},
+        {"region": "aaab", "sex": "ffmf", "old": [True, False, True, True], "year": [1] * 4},
+        {"region": "aab", "quantile": [0.25, 0.5, 0.5]},
+    ],
+)
+def test_long_tables_are_refused_whatever_is_left_out(twin, by, labels):
+    each = len(labels["region"])
+
     def long(name, shift):
-        rows = [{"run": k // 3, "region": "abc"[k % 3]} for k in range(300)]
-        table = pd.DataFrame(rows).assign(count=RNG.poisson(50, 300) + shift)
+        rows = [
+            {"run": k, **{label: values[j] for label, values in labels.items()}}
+            for k in range(100)
+            for j in range(each)
+        ]
+        table = pd.DataFrame(rows).assign(count=RNG.poisson(50, len(rows)) + shift)
         return twin(name, table.sort_values(by, kind="stable").to_dict("list"))
 
     p, q = long("p", 0), long("q", 1)
-    for options in ({}, {"drop": ["run"]}, {"drop": ["run", "region"]}, {"columns": ["count"]}):
-        with pytest.raises(UnreadableFile, match="'run' of p.* has 3 rows of each value.*groupby"):
+    said = f"'run' of p.* has {each} rows of each value.*pivot.*'region'.*groupby"
+    for options in (
+        {},
+        {"drop": ["run"]},
+        {"drop": ["run", *labels]},
+        {"columns": ["count"]},
+        {"columns": ["region", "count"]},
+    ):
+        with pytest.raises(UnreadableFile, match=said):
             read_pair(p, q, **options)
-    assert read_pair(p, q, columns=["run", "region", "count"])[0].origin.rows == 300
+    assert read_pair(p, q, columns=["run", *labels, "count"])[0].origin.rows == 100 * each
+
+
+def test_numbers_that_are_equally_often_but_label_nothing_are_kept(twin):
+    """Also beside columns of a few values each, whose combinations are not equally often."""
+    rows = {"x": [k // 4 for k in range(200)], "sex": ["fm"[k % 2] for k in range(200)]}
+    for other in (["abcd"[k] for k in RNG.integers(4, size=200)], ["a"] * 200, rows["sex"]):
+        p, q = (
+            twin(name, rows | {"region": other, "count": RNG.poisson(50, 200).tolist()})
+            for name in "pq"
+        )
+        assert read_pair(p, q)[0].origin.rows == 200
 
 
 def test_one_column_may_be_sorted_and_few_rows_in_any_order(twin):

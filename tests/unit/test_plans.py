@@ -194,9 +194,10 @@ def test_audits_that_show_nothing_are_said_to_show_nothing(monkeypatch):
 
 
 def test_a_plan_doubts_percentages_and_error_probabilities():
-    assert "20 % is 0.2" in str(dp.plan("eps=1", excess=20))
+    """Before the number, which is then of no use."""
+    assert "20 % is 0.2. As given: about" in str(dp.plan("eps=1", excess=20))
     assert "%" not in str(dp.plan("eps=1", excess=2))
-    assert "did you mean 0.95?" in str(dp.plan("eps=1", confidence=0.05))
+    assert "did you mean 0.95? As given: about" in str(dp.plan("eps=1", confidence=0.05))
 
 
 def test_a_coin_names_the_shapes_of_noise_that_there_are():

@@ -114,20 +114,20 @@ class Plan(Shown):
         if not c.set_by_events:
             test = "events and a bound on the divergence; the rest learn them"
         made = f"{self.held_out:,} of them test {test}"
-        return f"{refute}{seen} when {truth}, {at}. {made}{least}{self._doubts()}"
+        return f"{self._doubts()}{refute}{seen} when {truth}, {at}. {made}{least}"
 
     def _doubts(self) -> str:
         """Arguments that may have been meant otherwise."""
         said, value = "", self.claim.value
         excess = 0.0 if self.actual is None or value <= 0 else self.actual / value - 1
         if excess > _PERCENT:
-            said += f". An excess of {excess:g} is {100 * excess:,.0f} %: {excess:g} % is "
-            said += f"{excess / 100:g}"
+            said += f"an excess of {excess:g} is {100 * excess:,.0f} %; {excess:g} % is "
+            said += f"{excess / 100:g}. "
         if self.confidence < 0.5:
             wrong = 1 - self.confidence
-            said += f". With a confidence of {self.confidence:g} a true claim may be refuted with "
-            said += f"probability {wrong:g}: did you mean {wrong:g}?"
-        return said
+            said += f"with a confidence of {self.confidence:g} a true claim may be refuted with "
+            said += f"probability {wrong:g}: did you mean {wrong:g}? "
+        return said + "As given: " * bool(said)
 
 
 def plan(

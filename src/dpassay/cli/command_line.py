@@ -88,9 +88,11 @@ def run(arguments: list[str]) -> int:
     except (SystemExit, BrokenPipeError) as stop:
         if isinstance(stop, SystemExit) and not isinstance(stop.__context__, BrokenPipeError):
             return 2 if stop.code else 0  # shell completion
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
+        if not arguments or "--help" in arguments:  # head has read enough
+            return 0
         # nobody read the verdict, so that its own status would be wrong
         say("the output was closed before the result was written; --json FILE keeps it")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
         return 2
     except (KeyboardInterrupt, Stopped, typer.Abort) as stop:
         say(str(stop) or "interrupted")

@@ -176,7 +176,7 @@ def _true_value(mechanism: Any, claim: Claim) -> float:
 
 @command(exits="", done="the self-test passed, 3 it failed")
 def doctor() -> None:
-    """Check the installation: versions, extras, what is missing, and a self-test of about ten seconds.
+    """Check the installation: versions, extras, what is missing, and a self-test of a few seconds.
 
     Example: dpassay doctor
     """

@@ -111,8 +111,13 @@ def _varied(training: Training) -> bool:
 
 
 def _parted(training: Training) -> bool:
-    """Whether outputs have named parts, or values that have parts: dates, numbers of several digits."""
+    """Whether outputs have named parts, or values that have parts: dates, numbers of several digits.
+
+    Or whether some are counts and others are not: missing cells.
+    """
     outputs = training.p.outputs
+    if 1 < len(outputs.structures) <= _TEXTS and len(training.layout) > _FEW:
+        return True
     if any(one[0] in ("date", "dict") for one in outputs.structures[:_TEXTS]):
         return True
     some = np.asarray(outputs.numbers[:200], dtype=float)
@@ -271,8 +276,9 @@ class CrossFit:
 
     @property
     def readable(self) -> list[int]:
-        """The candidates whose events compare one feature with a number."""
-        return [k for k, name in enumerate(self.names) if self._auto and name == "feature"]
+        """The candidates whose events are categories, or compare one feature with a number."""
+        simple = ("categories", "feature")
+        return [self.names.index(one) for one in simple if self._auto and one in self.names]
 
     def tried_if_telling(self, index: int) -> bool:
         """Whether a candidate is tried only where it differs between the two inputs."""

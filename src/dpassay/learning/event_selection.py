@@ -27,8 +27,9 @@ from dpassay.scores.fit import Score
 #: A score that is tried later must exceed the best one by this: in z on the scale of the training draws,
 #: or relative to the predicted bound.
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
-#: Where one feature gives an event, another score must exceed it by so many times that margin.
-_READABLE = 2.0
+#: Where one feature gives an event, another score must exceed it by so many times that margin; and where
+#: one feature or some categories do, its event must, counted as theirs is, by this share of the bound.
+_READABLE, _AS_GOOD = 2.0, 0.003
 #: How many times the penalty for many thresholds is subtracted by default; see docs/methods/audit.md.
 _CONSERVATIVE = 2.0
 #: The same where hit rates come from a calibrated fit.
@@ -82,6 +83,11 @@ class EventCriterion:
                 scores, directional, self.test, tails=tails, modelled=modelled
             )
         return self.counted[key]
+
+    def counted_bound(self, scores: Scores, event: ThresholdEvent) -> float:
+        """The bound that an event predicts by its counts, without a fit or a penalty."""
+        plain = replace(self, calibrate=False, caution=0.0).judge(scores)
+        return plain.reach(plain.rates.index(event))
 
     def beats(self, new: PredictedEvents, best: PredictedEvents, times: float = 1.0) -> bool:
         """Whether a score is better than the best one, by so many times the margin."""
@@ -146,6 +152,9 @@ def _events(
         order = _order(criterion, threshold)
         return [replace(_selected(learner, criterion, index, predicted, threshold), order=order)]
     conservative = _selected(learner, criterion, index, predicted, predicted.event)
+    if conservative.event.layout is None:  # a score above a number: nobody can count that
+        simple, event = _readable(learner, criterion, family, index, predicted.event)
+        conservative = _selected(learner, criterion, simple, predicted, event)
     for rule in _OPTIMISTIC:
         # a fit of all draws does not see a few outputs far out: the most optimistic rule counts them
         optimistic = replace(
@@ -243,7 +252,7 @@ def _best(
         return None, as_is
     index, predicted = select(learner, criterion, family)
     for simple in learner.readable:
-        scores = learner.known_scores(simple)
+        scores = learner.known_scores(simple) if learner.names[simple] == "feature" else None
         if simple in family and scores is not None and simple != index:
             own = criterion.judge(scores, learner.parametric(simple))
             if not criterion.beats(predicted, own, _READABLE):
@@ -251,6 +260,28 @@ def _best(
     if as_is is not None and not criterion.beats(predicted, as_is):
         return None, as_is
     return index, predicted
+
+
+def _readable(
+    learner: CrossFit,
+    criterion: EventCriterion,
+    family: Sequence[int],
+    index: int | None,
+    event: ThresholdEvent,
+) -> tuple[int | None, ThresholdEvent]:
+    """An event of categories or of one feature that is about as good, if there is one; else the same.
+
+    Both are counted: of the same event a fit predicts more.
+    """
+    simple = [k for k in learner.readable if k in family and learner.known_scores(k) is not None]
+    if index is None or index in simple or not simple:
+        return index, event
+    enough = (1 - _AS_GOOD) * criterion.counted_bound(_scores(learner, index), event)
+    for k in reversed(simple):
+        own = criterion.judge(_scores(learner, k)).event
+        if criterion.counted_bound(_scores(learner, k), own) >= enough:
+            return k, replace(own, z=event.z, bound=event.bound)
+    return index, event
 
 
 def _selected(

@@ -112,12 +112,14 @@ class PredictedEvents:
 
     @cached_property
     def strongest(self) -> ThresholdEvent:
-        (reach, largest), strongest = self._largest, self._strongest
-        if largest != strongest:
-            reach = _reach(
-                lambda value: float(self.statistic(value)[strongest]), self.critical, reach
-            )
-        return self.rates.event(strongest, self._own, reach)
+        return self.rates.event(self._strongest, self._own, self.reach(self._strongest))
+
+    def reach(self, index: int) -> float:
+        """The bound that one event predicts."""
+        most, largest = self._largest
+        if index == largest:
+            return most
+        return _reach(lambda value: float(self.statistic(value)[index]), self.critical, most)
 
     @property
     def event(self) -> ThresholdEvent:

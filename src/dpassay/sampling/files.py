@@ -55,8 +55,7 @@ _FEW = 20  # rows from which an order is no accident
 _ROWS, _NUMBERS, _DISTINCT = 5000, 100, 20
 #: Significant digits of rounded numbers, at most: doubles, and narrower floats.
 _DOUBLE, _FLOAT = 15, 6
-#: The share of the other file's numbers that must have more digits.
-_FINER = 0.5
+_FINER = 0.5  # the share of the other file's numbers that must have more digits
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
 
@@ -90,27 +89,32 @@ def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
 def _refuse_long(side: Content) -> None:
     """Refuse a long table, in which one release is several rows: these are not independent.
 
-    Every value of a column that numbers releases is in k > 1 rows, and another column has k labels, such
-    as regions, each in as many rows as the others. Leaving out these columns does not help.
+    Every value of a column that numbers releases is in k > 1 rows, and other columns, such as region and
+    sex, label these: k combinations, equally often. Leaving out these columns does not help.
     """
-    counts = {
-        name: Counter(column.values.tolist())
-        for name, column in zip(side.called, side.columns, strict=True)
-        if not column.missing
-        and (column.values.dtype.kind == "i" or set(column.kinds) == {"words"})
-    }
-    even = {name: count for name, count in counts.items() if len(set(count.values())) == 1}
-    labels = {len(count) for count in even.values()}
-    for name, count in even.items():
-        rows, first = next(iter(count.values())), next(iter(count))
-        dense = isinstance(first, str) or max(count) - min(count) < 2 * len(count)
-        if rows > 1 and rows in labels and len(count) >= _FEW and dense:
+    columns = dict(zip(side.called, side.columns, strict=True))
+    for name, column in columns.items():
+        whole = column.values.dtype.kind == "i"
+        usable = not column.missing and (whole or set(column.kinds) == {"words"})
+        if column.rows < 2 * _FEW or not usable:
+            continue
+        count = Counter(column.values.tolist())
+        releases, rows = len(count), max(count.values())
+        dense = not whole or max(count) - min(count) < 2 * releases
+        if not dense or rows < 2 or releases < _FEW or min(count.values()) < rows:
+            continue
+        labels = {}
+        for other in columns.keys() - {name}:
+            cells = list(map(repr, columns[other].array().tolist()))  # some cannot be hashed
+            if not any(n % releases for n in Counter(cells).values()):
+                labels[other] = cells
+        if sorted(Counter(zip(*labels.values(), strict=True)).values()) == [releases] * rows:
             raise UnreadableFile(
                 f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
-                "several rows, they are not independent: write one row a release, as pandas' pivot "
-                f"does, or give tables, from_samples([g.drop(columns={name!r}) for _, g in "
-                f"p.groupby({name!r})], …). If every row is a release of its own, delete the column "
-                "from both tables"
+                "several rows, they are not independent: write one row a release, as pandas' "
+                f"pivot(index={name!r}, columns={sorted(labels)}) does, or give tables, from_samples("
+                f"[g.drop(columns={name!r}) for _, g in p.groupby({name!r})], …). If every row is a "
+                "release of its own, delete the column from both tables"
             )
 
 
