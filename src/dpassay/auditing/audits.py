@@ -417,8 +417,8 @@ def _notes(choice: Selection, claims: int) -> list[str]:
         notes.append(
             "the event is an illustration; the divergence is bounded as a whole"
             if share == 1.0
-            else f"the divergence is bounded as a whole, with {share:.3g} of the error probability, and "
-            "the event is tested with the rest"
+            else f"two tests share the error probability: a bound on the divergence has {share:.3g} of it, "
+            "the test of the event the rest"
         )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
