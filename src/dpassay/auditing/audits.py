@@ -41,7 +41,7 @@ from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
 from dpassay.results.verdict import Verdict, Verdicts
 from dpassay.results.verdict_text import SHARED
-from dpassay.results.witness import BITS, Witness
+from dpassay.results.witness import BITS
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
@@ -417,7 +417,7 @@ def _notes(choice: Selection, claims: int) -> list[str]:
         notes.append(
             "the event is an illustration; the divergence is bounded as a whole"
             if share == 1.0
-            else f"two tests share the error probability: a bound on the divergence has {share:.3g} of it, "
+            else f"two tests share the error probability: the bound of the divergence has {share:.3g}, "
             "the test of the event the rest"
         )
     if any(found.event.live for found in choice.events):

@@ -25,11 +25,11 @@ from dpassay.diagnosis.parts import (
     failing,
     fails,
     featured,
+    in_bits,
     labelled,
     labels,
     sorted_difference,
     structures,
-    in_bits,
     witnessed,
 )
 from dpassay.outputs.canonical import Outputs
