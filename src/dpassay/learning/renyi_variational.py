@@ -93,7 +93,7 @@ class VariationalFunction:
         With the exact score and the best clip. How much of a divergence is shown depends on the outputs,
         so that one shape of them is assumed. ∞ for so few draws that nothing of the kind can be said.
         """
-        if n < 30:
+        if n < 30 or self.mean <= 0:
             return math.inf
         draws = min(self.draws, _QUANTILES)
         z = ndtri((np.arange(draws) + 0.5) / draws)
