@@ -394,7 +394,7 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     if verdict.second is not None:
         lines.append(f"and {second_bound(verdict)}; both at once")
     lines.append(verdict.witness_text)
-    if w.event.of_representation:
+    if w.event.of_representation or BITS in verdict.about.notes:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
     lines.append(

@@ -295,3 +295,19 @@ def test_a_verdict_says_that_it_is_about_bits_wherever_it_is_printed():
     assert verdict.witness.event.of_representation
     assert "floating-point representation" in str(verdict)
     assert str(verdict).count("floating-point representation") == 1
+
+
+def test_a_divergence_that_is_bounded_by_bits_has_them_as_its_cause():
+    """Its witness is an ordinary event: one order of a divergence shows little on any."""
+
+    def release(x, size, rng):
+        return x + rng.normal(size=size)
+
+    verdict = dp.audit(release, PAIR, "renyi(order=2)=1", n=20_000, rng=0)
+    bound = dp.bound(release, PAIR, "renyi(order=2)", n=20_000, rng=0)
+    for found in (verdict, bound):
+        assert not found.witness.event.of_representation
+        assert found.diagnosis[0].kind == "representation"
+        assert any("low-order bits" in note for note in found.about.notes)
+    values = dp.audit(release, PAIR, "renyi(order=2)=0.3", n=20_000, rng=0, loss="values")
+    assert values.diagnosis[0].kind != "representation"

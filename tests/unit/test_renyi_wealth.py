@@ -98,7 +98,7 @@ def test_constant_scores_promise_nothing():
     found = learn_variational(2.0, False, np.zeros(100), np.zeros(100), 300, 0.05)
     assert found.predicted == 0.0
     assert found.bound(np.zeros(300), np.zeros(300), 0.05) == 0.0
-    assert found.detectable(0.5, 300) == math.inf
+    assert found.detectable(0.5, 300, 0.05) == math.inf
 
 
 def test_the_predicted_power_is_about_the_rate_of_refutations(seeds):

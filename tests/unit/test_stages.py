@@ -63,3 +63,18 @@ def test_audits_of_whole_numbers_are_not_called_blind(seeds):
         for seed, least in zip(seeds[12:24], said, strict=True)
     )
     assert caught >= binom.ppf(0.001, 12, 0.85)
+
+
+@pytest.mark.parametrize(("claim", "half"), [("rho=0.5", 0.5), ("renyi(order=2)=0.7", 1.0)])
+def test_a_divergence_that_is_said_to_be_detected_is(claim, half, seeds):
+    """Gaussian noise with the stated parameter: an event, or a clipped score, shows less of it."""
+    value, caught = float(claim.rpartition("=")[2]), 0
+    for seed in seeds[:20]:
+        sound = dp.zoo.Gaussian((half / value) ** 0.5)
+        verdict = dp.audit(sound, (0.0, 1.0), claim, n=8000, rng=seed)
+        least = verdict.smallest_detectable
+        assert value < least < 1.6 * value
+        assert "with Gaussian noise would be detected" in verdict.caught
+        broken = dp.zoo.Gaussian((half / least) ** 0.5)
+        caught += dp.audit(broken, (0.0, 1.0), claim, n=8000, rng=seed + 1).violated
+    assert caught >= binom.ppf(0.001, 20, 0.85)

@@ -41,7 +41,7 @@ from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
 from dpassay.results.verdict import Verdict, Verdicts
 from dpassay.results.verdict_text import SHARED
-from dpassay.results.witness import BITS, Witness
+from dpassay.results.witness import BITS
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
@@ -225,7 +225,7 @@ def _verdict(
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
-        diagnosis=_diagnosis(choice, counted, witness, gamma, claim if violated else None, tests),
+        diagnosis=_diagnosis(choice, counted, found, gamma, claim if violated else None),
         belief=belief(witness, claim, gamma, sure, tests) if violated else None,
     )
 
@@ -233,19 +233,21 @@ def _verdict(
 def _diagnosis(
     choice: Selection,
     counted: Counted,
-    witness: Witness,
+    found: Certificate,
     gamma: float,
     claim: Claim | None,
-    tests: int,
     claimed: bool = True,
 ) -> tuple[Explanation, ...]:
-    """Why a claim was refuted, or what was looked at; one of `tests` events is the witness."""
+    """Why a claim was refuted, or what was looked at; one of several events is the witness."""
     learner, sure = choice.learner, Guarantee.EXACT.downgraded(choice.source.doubts)
     if claim is None:
         return looked_at(learner)
     known = learner.known_features()
-    kept, pair = counted.kept, witness.pair
-    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests, claimed)
+    kept, pair, witness = counted.kept, choice.source.pair, found.best.witness(choice.source)
+    bits, tests = found.bits(choice.divergence), len(found.tests)
+    return diagnose(
+        learner.batch, kept, claim, pair, witness, gamma, sure, known, tests, claimed, bits
+    )
 
 
 def _blind(
@@ -360,9 +362,7 @@ def bound(
         bounded = {
             "value": seen.lower,
             "claim": wanted.at(seen.lower),
-            "diagnosis": _diagnosis(
-                choice, counted, witness, gamma, reached, len(seen.tests), claimed=False
-            ),
+            "diagnosis": _diagnosis(choice, counted, seen, gamma, reached, claimed=False),
         }
     return LowerBound(
         confidence=confidence,
@@ -378,9 +378,7 @@ def bound(
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
-    bits: tuple[str, ...] = ()
-    if found.best.found.event.of_representation and found.lower > 0:
-        bits = (BITS,)
+    bits: tuple[str, ...] = (BITS,) if found.bits(choice.divergence) is not None else ()
     surest = found.surest
     if surest.adjusted <= 1 and found.best.adjusted > _SURER * surest.adjusted:
         bits += (f"the p-value is that of another event: {surest.witness(choice.source)}",)
@@ -419,8 +417,8 @@ def _notes(choice: Selection, claims: int) -> list[str]:
         notes.append(
             "the event is an illustration; the divergence is bounded as a whole"
             if share == 1.0
-            else f"the divergence is bounded as a whole, with {share:.3g} of the error probability, and "
-            "the event is tested with the rest"
+            else f"two tests share the error probability: the bound of the divergence has {share:.3g}, "
+            "the test of the event the rest"
         )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")

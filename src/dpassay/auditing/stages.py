@@ -38,6 +38,7 @@ from dpassay.outputs.device_arrays import AnyOutputs, on_host
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
 from dpassay.results.estimates import SECOND, SecondBound
+from dpassay.results.verdict import GAUSSIAN
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.samples import Live, Samples, Sizes, Source
@@ -46,6 +47,9 @@ from dpassay.scores.fit import Score
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
 _FAINT, _LEAST = 0.02, 0.1
+#: The excess that is detected with a score, a clip and an order that training draws choose, over that
+#: with the best ones, as measured: where there is one order, and where there are several.
+_LEARNED = 1.2, 1.4
 
 
 # --- learn
@@ -95,6 +99,12 @@ class Divergence:
     loss: Score
     share: float  # of the error probability; the event test has the rest
     bound: float  # predicted, on the claim's parameter
+
+    @property
+    def bits(self) -> Event | None:
+        """The event that its score is positive, if that is one of the floating-point representation."""
+        event = self.loss.event(0.0, True)
+        return event if event.of_representation else None
 
 
 def learn(
@@ -288,6 +298,13 @@ class Certificate:
         """The event that shows most."""
         return max(self.tests, key=lambda test: (test.lower, -test.p_value))
 
+    def bits(self, divergence: Divergence | None) -> Event | None:
+        """The event of the floating-point representation that the bound comes from, if it does."""
+        if divergence is not None and self.lower > self.best.lower:
+            return divergence.bits
+        event = self.best.found.event
+        return event if event.of_representation and self.lower > 0 else None
+
     @property
     def surest(self) -> EventTest:
         """The event with the smallest p-value, each at its share of the error probability."""
@@ -313,12 +330,18 @@ class Certificate:
 
     @property
     def detectable(self) -> float:
-        """The smallest value of the parameter that one of the tests detects, at its own level."""
-        return min(*self.detectable_by_event, self.least)
+        """The smallest value of the parameter that one of the tests detects, at its own level.
+
+        Of a divergence an event shows a part: the bound of the divergence alone says what is detected.
+        """
+        by_events = self.tests[0].claim.set_by_events
+        return min(self.detectable_by_event) if by_events else self.least
 
     @property
     def detectable_on(self) -> str:
-        """The event on which that is detected, where it is not the one that shows most."""
+        """What shows that, where it is not the event that shows most."""
+        if not self.tests[0].claim.set_by_events:
+            return GAUSSIAN
         smallest, found = min(self.detectable_by_event), self.detectable_by_event
         able = [test for test, one in zip(self.tests, found, strict=True) if one <= smallest]
         return "" if self.best in able else str(able[0].found.event)
@@ -456,9 +479,14 @@ def _bound_divergence(
         bound = max(bound, claim.value)
     elif bound >= claim.value:
         bound = math.nextafter(claim.value, -math.inf)
-    least = v.detectable(limit, min(len(score_p), len(score_q)))
-    seen = claim.from_divergence(v.order, least) if math.isfinite(least) else math.inf
-    return max(bound, 0.0), chance, seen
+    n, times = min(len(score_p), len(score_q)), _LEARNED[len(claim.orders) > 1]
+    least = math.inf
+    for order in {v.order, float(min(claim.orders))}:  # other draws may choose another order
+        limit = claim.divergence_limit(order)
+        excess = replace(v, order=order).detectable(limit, n, gamma) - limit
+        if math.isfinite(excess):
+            least = min(least, float(claim.from_divergence(order, limit + times * excess)))
+    return max(bound, 0.0), chance, least
 
 
 def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:

@@ -25,6 +25,7 @@ from dpassay.diagnosis.parts import (
     failing,
     fails,
     featured,
+    in_bits,
     labelled,
     labels,
     sorted_difference,
@@ -93,12 +94,15 @@ class CandidateCauses:
     event: Event | None
     pair: Pair | None
     features: Sequence[Feature] = ()
+    bits: Event | None = None  # of the floating-point representation, where it is not the witness
 
     def all(self) -> list[CandidateCause]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
         found = []
         if self.event is not None and self.event.of_representation and not self._in_structures:
             found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
+        elif self.bits is not None:
+            found.append(CandidateCause(Fault.REPRESENTATION, in_bits(self.bits)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
         found += self._numerical(sure=not found and len(self._structures[0]) == 1)

@@ -21,6 +21,7 @@ from dpassay.diagnosis.candidate_causes import CandidateCause, CandidateCauses
 from dpassay.diagnosis.noise_fit import limits, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.learning.cross_fit import CrossFit
+from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import told_apart
 from dpassay.privacy.claims import ApproximateDP, Claim
@@ -61,6 +62,7 @@ def diagnose(
     features: Sequence[Feature] = (),
     chosen: int = 1,
     claimed: bool = True,
+    bits: Event | None = None,
 ) -> tuple[Explanation, ...]:
     """The few explanations that the draws support, the strongest first.
 
@@ -71,11 +73,12 @@ def diagnose(
     features   named features that a search found telling
     chosen     from how many events or pairs the testing draws chose this one
     claimed    whether somebody made the claim; else nothing is said of what it needs or allows
+    bits       an event of the floating-point representation that shows what refutes the claim
     """
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
         event = None if witness is None else witness.event
-        suspects = CandidateCauses(seen.p, seen.q, claim, event, pair, features).all()
+        suspects = CandidateCauses(seen.p, seen.q, claim, event, pair, features, bits).all()
         if not claimed:
             suspects = _without_claim(suspects)
         suspects = suspects[:_GIVEN]
@@ -188,7 +191,7 @@ class _Test:
         a, b = (i / n, j / m) if likelier == "first" else (j / m, i / n)
         what = one.condition.words
         if one.kind is Fault.REPRESENTATION:
-            what = "low-order bits of the numbers tell the inputs apart: the witness event happens"
+            what = f"low-order bits of the numbers tell the inputs apart: {what}"
         never = f"in {number(100 * b)}%" if b else "never"
         beginning = _BEGINNINGS.get(one.kind, "") * self.claimed
         said = (

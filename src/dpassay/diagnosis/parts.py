@@ -217,6 +217,12 @@ def witnessed(event: Event) -> Condition:
     return Condition(part, 1, 1, "", "the witness event happens")
 
 
+def in_bits(event: Event) -> Condition:
+    """That an event of the floating-point representation happens, which is not the witness."""
+    part = Part("the bits", "", lambda outputs: event.holds(outputs).astype(float))
+    return Condition(part, 1, 1, "", "their score is positive")
+
+
 def featured(feature: Feature) -> Part:
     """The value of a named feature."""
     chosen = NamedFeatures.of((feature,))

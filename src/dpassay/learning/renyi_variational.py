@@ -16,16 +16,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.e_values import RenyiWealth
 from dpassay.learning.cross_fit import Scores
+from dpassay.rootfinding import bisect
 
 #: The largest logarithm of s^λ.
 _LARGEST = 300.0
 #: Shares of the draws of P under which the loss may be clipped.
 _CLIPS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0)
+
+#: Φ⁻¹(.9).
+_OFTEN = 1.2816
+#: Quantiles that stand for draws of Gaussian noise.
+_QUANTILES = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +87,30 @@ class VariationalFunction:
         noise = self.spread * math.sqrt(1 / self.test + 1 / self.draws)
         return float(ndtr(excess / max(noise, 1e-300)))
 
-    def detectable(self, divergence: float, n: int) -> float:
-        """About the smallest divergence that is distinguished from a claimed one with probability .9.
+    def detectable(self, divergence: float, n: int, gamma: float) -> float:
+        """The divergence of Gaussian noise that is told from a claimed one with probability .9.
 
-        As far above it as this mechanism's divergence lies above what it would refute so often. ∞ for so
-        few draws that nothing of the kind can be said.
+        With the exact score and the best clip. How much of a divergence is shown depends on the outputs,
+        so that one shape of them is assumed. ∞ for so few draws that nothing of the kind can be said.
         """
         if n < 30 or self.mean <= 0:
             return math.inf
-        often = self._needed(n, self.gamma) + 1.2816 * self.spread / math.sqrt(n)
-        reached = self._divergence(often)
-        return divergence + self.estimate - reached if reached > 0 else math.inf
+        draws = min(self.draws, _QUANTILES)
+        z = ndtri((np.arange(draws) + 0.5) / draws)
+
+        def refuted(excess: float) -> bool:
+            shift = math.sqrt(2 * (divergence + excess) / self.order)
+            scores = shift * z + shift**2 / 2, shift * z - shift**2 / 2
+            found = learn_variational(self.order, False, *scores, n, gamma, self.bets.leak)
+            often = found._needed(n, gamma) + _OFTEN * found.spread / math.sqrt(n)
+            return found._divergence(often) >= divergence
+
+        excess = 0.05 * max(divergence, 0.02)
+        while not refuted(excess):
+            excess *= 2
+            if excess > 100 * max(divergence, 1.0):
+                return math.inf
+        return divergence + float(bisect(refuted, excess, 0.0, close=0.01)[0])
 
     def _logs(self, score_p: FloatArray, score_q: FloatArray) -> tuple[FloatArray, FloatArray]:
         m = min(len(score_p), len(score_q))

@@ -35,6 +35,9 @@ from dpassay.tables import Shown, Status, as_html, as_text, write_report
 
 _COLUMNS = ("claim", "result", "certified", "p-value", "witness")
 
+#: What is taken to show a divergence, of which an event shows a part.
+GAUSSIAN = "Gaussian noise"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdict(Shown):
@@ -59,7 +62,7 @@ class Verdict(Shown):
     #: event as likely as the one tested attained it. Where several events were tested, each at its own
     #: level, the smallest that one of them would detect.
     smallest_detectable: float | None = None
-    #: That event in words, where it is not the one of the witness.
+    #: That event in words, where it is not the one of the witness; of a divergence "Gaussian noise".
     detectable_on: str = ""
     #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
     second: SecondBound | None = None
@@ -165,10 +168,9 @@ class Verdict(Shown):
                 " by the best attack that it allows; scores of trained models tell less (dpassay plan "
                 "--canaries)"
             )
-        elif self.claim.set_by_events:
-            value += f" on {self.alike}"
         else:
-            value = f"≈ {number(least)}"
+            about = "≈" if self.detectable_on == GAUSSIAN else "="
+            value = f"{about} {number(least)} {self.shown_by}"
         return f"{self.claim.symbol} {value} {detected}"
 
     @property
@@ -180,6 +182,11 @@ class Verdict(Shown):
             else "this"
         )
         return f"an event like {event}"
+
+    @property
+    def shown_by(self) -> str:
+        """On or with what `smallest_detectable` would be detected."""
+        return f"with {GAUSSIAN}" if self.detectable_on == GAUSSIAN else f"on {self.alike}"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the witness as counted, with its confidence region.

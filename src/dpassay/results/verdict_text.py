@@ -214,7 +214,7 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
         return "not computed", "by this method"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
-    where = "" if verdict.about.units else f"on {verdict.alike}, "
+    where = "" if verdict.about.units else f"{verdict.shown_by}, "
     only = "; no score separated the inputs: other events may go undetected" * verdict.unlearned
     return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9{only}"
 

@@ -10,10 +10,10 @@ from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.results.view import related
 
-#: What a witness about the bits of numbers means.
+#: What a witness, or the bound of a divergence, by the bits of numbers means.
 BITS = (
-    "the event is about the low-order bits of the numbers, their floating-point representation; an audit "
-    'with loss="values" (--loss values) tests the values alone'
+    "this is about the low-order bits of the numbers, their floating-point representation; "
+    'loss="values" (--loss values) looks at the values alone'
 )
 
 
