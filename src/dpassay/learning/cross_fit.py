@@ -167,9 +167,7 @@ class CrossFit:
 
     @cached_property
     def training(self) -> Training:
-        return Training.of(
-            self.batch, thorough=self.thorough, smooth=self.smooth, pair=self.pair
-        )
+        return Training.of(self.batch, thorough=self.thorough, smooth=self.smooth, pair=self.pair)
 
     def on(self, batch: Batch, *, smooth: bool | None = None) -> CrossFit:
         """The same with other draws, or with values on a grid as numbers or as atoms."""
@@ -408,9 +406,8 @@ _SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
 def smoothed(learner: CrossFit) -> CrossFit:
     """The learner; where values lie on a grid, such as cents, one that takes them as numbers if better.
 
-    Frequencies of many values with few draws each are noise; densities borrow from the values around. Which
-    of the two predicts held-back draws better is asked of the draws, unless a loss that smooths was asked
-    for.
+    Frequencies of many values with few draws each are noise; densities borrow from the values around.
+    Held-back draws say which of the two predicts better, unless a loss that smooths was asked for.
     """
     if learner.smooth or not learner.training.layout.many_values:
         return learner

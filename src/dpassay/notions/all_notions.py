@@ -106,7 +106,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
-    part = f"share of the first input among outputs with a similar {name} score"
+    part = f"the {name} score (share of the first input)"
     found = _profile(source, learner, grid, n, f"{name} score", (note,))
     return replace(found, loss=replace(grid.curve(), part=part))
 

@@ -185,8 +185,8 @@ _DISCRETE = 0.9
 #: Decimals of which this share repeats lie on a grid, such as cents. With fewer draws than so many for
 #: each of its values they are numbers, and an atom is what comes as many times more often.
 _GRID, _FEW = 0.2, 10
-#: Columns of more values than this may be smoothed: their values are then numbers, but for those that come
-#: `_FEW` times as often as most of so many values around them.
+#: Columns of more values than this may be smoothed: their values are then numbers, but for those that
+#: come `_FEW` times as often as most of so many values around them.
 _MANY, _AROUND = 30, 9
 
 
@@ -337,8 +337,8 @@ def learn(
     """Find the keys from draws of both sides; and those draws, sorted into them.
 
     Combinations of discrete values that hardly repeat are numbers, unless they are to stay `whole`. All
-    draws are searched for atoms if that is to be `thorough`. With `smooth`, columns of many values, such as
-    cents or large counts, are numbers, too.
+    draws are searched for atoms if that is to be `thorough`. With `smooth`, columns of many values, such
+    as cents or large counts, are numbers, too.
     """
     p, q = align([p, q])
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
