@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.notions.all_notions import profile_of
 from dpassay.sampling.samples import one_source
@@ -382,5 +383,5 @@ def rounded_vectors(x: float, size: int, rng: np.random.Generator) -> Any:
 def test_own_classifiers_get_the_numbers_that_vary() -> None:
     dp.estimate(rounded_vectors, (0.0, 0.3), n=5_000, rng=0, loss=Widths())
     assert set(Widths.seen) == {5}
-    with pytest.raises(dp.InvalidInput, match=r"Widths\.fit raised LinAlgError on .* 5 numbers"):
+    with pytest.raises(InvalidInput, match=r"Widths\.fit raised LinAlgError on .* 5 numbers"):
         dp.estimate(rounded_vectors, (0.0, 0.3), n=5_000, rng=0, loss=Widths(fails=True))
