@@ -1,11 +1,15 @@
 """Every notion from one sample."""
 
+from __future__ import annotations
+
 import math
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.notions.all_notions import profile_of
 from dpassay.sampling.samples import one_source
@@ -332,3 +336,52 @@ def test_equal_inputs_are_noted(seed):
     found = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 0.0), n=2000, rng=seed)
     assert "the two inputs are equal" in str(found)
     assert "may be larger" not in str(found)
+
+
+def rounded_laplace(decimals: int) -> Any:
+    return lambda x, size, rng: np.round(1000 + x + rng.laplace(size=size), decimals)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 3])
+def test_values_on_a_grid_are_smoothed(decimals: int) -> None:
+    """Cents repeat, but are no categories: their frequencies gave ε ≈ 1.5 and δ(0) ≈ .35."""
+    profile = dp.estimate(rounded_laplace(decimals), (0.0, 1.0), n=20_000, rng=0)
+    assert abs(profile.epsilon - 1.0) < 0.1
+    assert abs(profile.delta(0.0) - 0.3935) < 0.01
+    assert profile.delta(1.0) < 0.02
+
+
+@pytest.mark.parametrize("loss", ["kde", "knn"])
+def test_a_loss_that_smooths_is_obeyed_on_a_grid(loss: str) -> None:
+    profile = dp.estimate(rounded_laplace(2), (0.0, 1.0), n=20_000, rng=0, loss=loss)
+    assert loss in profile.about.method
+
+
+class Widths:
+    """Remembers the shapes it is given; raises if asked to."""
+
+    seen: ClassVar[list[int]] = []
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails = fails
+
+    def fit(self, rows: Any, labels: Any) -> Widths:
+        if self.fails:
+            raise np.linalg.LinAlgError("Singular matrix")
+        self.seen.append(rows.shape[1])
+        return self
+
+    def decision_function(self, rows: Any) -> Any:
+        return rows.sum(axis=1)
+
+
+def rounded_vectors(x: float, size: int, rng: np.random.Generator) -> Any:
+    found = np.round(x + rng.normal(size=(size, 5)), 4)  # some values repeat by chance
+    return np.column_stack([found, np.ones(size)])
+
+
+def test_own_classifiers_get_the_numbers_that_vary() -> None:
+    dp.estimate(rounded_vectors, (0.0, 0.3), n=5_000, rng=0, loss=Widths())
+    assert set(Widths.seen) == {5}
+    with pytest.raises(InvalidInput, match=r"Widths\.fit raised LinAlgError on .* 5 numbers"):
+        dp.estimate(rounded_vectors, (0.0, 0.3), n=5_000, rng=0, loss=Widths(fails=True))

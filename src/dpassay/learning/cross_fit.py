@@ -156,13 +156,14 @@ class CrossFit:
         rng: Streams,
         *,
         thorough: bool = False,
+        smooth: bool = False,
         lean: bool = False,
         pair: Any = None,
     ) -> None:
         if not isinstance(loss, str):
             check_classifier(loss)
         self.batch, self.loss, self.rng = batch, loss, rng
-        self.thorough, self.lean = thorough, lean
+        self.thorough, self.smooth, self.lean = thorough, smooth, lean
         self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
@@ -171,7 +172,19 @@ class CrossFit:
 
     @cached_property
     def training(self) -> Training:
-        return Training.of(self.batch, thorough=self.thorough, pair=self.pair)
+        return Training.of(self.batch, thorough=self.thorough, smooth=self.smooth, pair=self.pair)
+
+    def on(self, batch: Batch, *, smooth: bool | None = None) -> CrossFit:
+        """The same with other draws, or with values on a grid as numbers or as atoms."""
+        return CrossFit(
+            batch,
+            self.loss,
+            self.rng,
+            thorough=self.thorough and batch is self.batch,
+            smooth=self.smooth if smooth is None else smooth,
+            lean=self.lean,
+            pair=self.pair,
+        )
 
     @property
     def _auto(self) -> bool:
@@ -392,6 +405,35 @@ class LogLoss:
 #: A score beats the cells if its log loss is smaller by so many standard errors, and by so much; draws a
 #: side that tell.
 _CLEARLY, _BETTER, _COMPARED = 3.0, 0.002, 1 << 15
+#: Losses that smooth over neighbouring numbers.
+_SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
+
+
+def smoothed(learner: CrossFit) -> CrossFit:
+    """The learner; where values lie on a grid, such as cents, one that takes them as numbers if better.
+
+    Frequencies of many values with few draws each are noise; densities borrow from the values around.
+    Held-back draws say which of the two predicts better, unless a loss that smooths was asked for.
+    """
+    if learner.smooth or not learner.training.layout.many_values:
+        return learner
+    other = learner.on(learner.batch, smooth=True)
+    if not other.training.layout.widest:
+        return learner
+    if isinstance(learner.loss, str) and learner.loss in _SMOOTHING:
+        return other
+    losses = []
+    for one in (learner, other):
+        if max(one.batch.sizes) > _COMPARED:
+            one = one.on(_first(one.batch))
+        found = [one.scores(one.names.index(name)) for name in one.on_cells]
+        means = [float(LogLoss().judge(scores).mean()) for scores in found if scores is not None]
+        losses.append(min(means, default=math.inf))
+    return other if losses[1] < losses[0] else learner
+
+
+def _first(batch: Batch) -> Batch:
+    return Batch(batch.p[:_COMPARED], batch.q[:_COMPARED])
 
 
 def cells_suffice(learner: CrossFit) -> bool:
@@ -400,8 +442,7 @@ def cells_suffice(learner: CrossFit) -> bool:
     Cells are too wide for heavy tails, and too many for hundreds of whole numbers.
     """
     if max(learner.batch.sizes) > _COMPARED:
-        some = Batch(learner.batch.p[:_COMPARED], learner.batch.q[:_COMPARED])
-        return cells_suffice(CrossFit(some, learner.loss, learner.rng, pair=learner.pair))
+        return cells_suffice(learner.on(_first(learner.batch)))
     cells: list[FloatArray] = []
     others: list[FloatArray] = []
     for k in learner.families[0]:

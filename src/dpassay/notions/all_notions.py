@@ -10,7 +10,15 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, cells_suffice, ks_distance, select
+from dpassay.learning.cross_fit import (
+    CrossFit,
+    LogLoss,
+    Scores,
+    cells_suffice,
+    ks_distance,
+    select,
+    smoothed,
+)
 from dpassay.learning.streaming import (
     counts_between,
     grid_loss,
@@ -74,6 +82,7 @@ def estimate(
 
 def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profile:
     """Every notion from the draws a learner has and the `rest`, which is counted as it comes."""
+    learner = smoothed(learner)
     by_parts = _by_parts(learner)
     if learner.on_cells and not by_parts and cells_suffice(learner):
         grid = grid_over(source, learner, rest) if max(rest) else grid_loss(learner)
@@ -81,7 +90,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     first = learner.batch.sizes
     if max(rest) > 0 and min(rest) < max(first):  # too few to count by themselves
         batch = learner.batch.with_more(source.deal(rest))
-        return profile_of(source, CrossFit(batch, learner.loss, learner.rng))
+        return profile_of(source, learner.on(batch))
     # tables of characters order the words, but their sum is no log-ratio
     values = learner.families[0]
     criterion: Any = _Distance() if by_parts else LogLoss()
@@ -97,7 +106,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
-    part = f"share of the first input among outputs with a similar {name} score"
+    part = f"the {name} score (share of the first input)"
     found = _profile(source, learner, grid, n, f"{name} score", (note,))
     return replace(found, loss=replace(grid.curve(), part=part))
 

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import median_filter
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
@@ -184,6 +185,9 @@ _DISCRETE = 0.9
 #: Decimals of which this share repeats lie on a grid, such as cents. With fewer draws than so many for
 #: each of its values they are numbers, and an atom is what comes as many times more often.
 _GRID, _FEW = 0.2, 10
+#: Columns of more values than this may be smoothed: their values are then numbers, but for those that
+#: come `_FEW` times as often as most of so many values around them.
+_MANY, _AROUND = 30, 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +232,11 @@ class Layout(Record):
         """The most free numbers a key has."""
         wide = np.array([any(part.open) for part in self.parts], dtype=bool)[self.parts_of]
         return max((len(self.free(key)) for key in np.flatnonzero(wide).tolist()), default=0)
+
+    @property
+    def many_values(self) -> bool:
+        """Whether some column has so many atoms that they may be numbers on a grid."""
+        return any(atoms.size > _MANY for part in self.parts for atoms in part.atoms)
 
     @cached_property
     def _index(self) -> dict[Template, int]:
@@ -323,12 +332,13 @@ class KeyedDraws:
 
 
 def learn(
-    p: Outputs, q: Outputs, *, whole: bool = False, thorough: bool = False
+    p: Outputs, q: Outputs, *, whole: bool = False, thorough: bool = False, smooth: bool = False
 ) -> tuple[Layout, KeyedDraws, KeyedDraws]:
     """Find the keys from draws of both sides; and those draws, sorted into them.
 
     Combinations of discrete values that hardly repeat are numbers, unless they are to stay `whole`. All
-    draws are searched for atoms if that is to be `thorough`.
+    draws are searched for atoms if that is to be `thorough`. With `smooth`, columns of many values, such
+    as cents or large counts, are numbers, too.
     """
     p, q = align([p, q])
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
@@ -348,7 +358,7 @@ def learn(
         numbers, rest = _numbers_of((p[:look], q[:look]), code)
         if not len(numbers):
             numbers, rest = _numbers_of((p, q), code)
-        part = _part(template, numbers, rest, whole)
+        part = _part(template, numbers, rest, whole, smooth)
         if p.is_plain and part.space == 1:  # numbers without atoms
             layout = Layout((part,), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)
@@ -375,12 +385,15 @@ def _numbers_of(sides: Sequence[Outputs], code: int) -> tuple[AnyArray, FloatArr
     return numbers, np.concatenate([side.all_rest[:, columns] for side in some])
 
 
-def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) -> Part:
+def _part(
+    template: Template, numbers: AnyArray, rest: FloatArray, whole: bool, smooth: bool = False
+) -> Part:
     """Atoms and open columns of one structure."""
     width = numbers.shape[1]
     if numbers.dtype.kind in "iu" and numbers.size:
         low, high = int(numbers.min()), int(numbers.max())
-        if high - low < SPAN and len(numbers) > 20 * (high - low + 1):
+        many = smooth and high - low >= _MANY
+        if high - low < SPAN and len(numbers) > 20 * (high - low + 1) and not many:
             # small integers throughout, one range for all: one comparison serves the whole matrix
             span = np.arange(low, high + 1)
             return _keyed(Part(template, (span,) * width, (False,) * width), numbers, whole)
@@ -394,10 +407,12 @@ def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) 
     for column in range(width):
         values, count = _repeated(numbers[:, column])
         discrete = len(numbers) > 0 and count.sum() >= _DISCRETE * len(numbers)
-        least = max(3.0, _SHARE * len(numbers))
+        least: Any = max(3.0, _SHARE * len(numbers))
         each = len(numbers) / max(len(numbers) - count.sum() + count.size, 1)  # draws of a value
         if count.sum() > _GRID * len(numbers) and each < _FEW and not whole_numbers(values):
             discrete, least = False, _FEW * each
+        if smooth and values.size > _MANY:
+            discrete, least = False, np.maximum(3.0, _FEW * median_filter(count, _AROUND))
         if not discrete:
             values = values[count >= least]
         elif whole_numbers(values) and values[-1] - values[0] < SPAN:

@@ -80,8 +80,11 @@ class Features(Record):
         return [f"x{k + 1}" for k in range(self.width)]
 
     @classmethod
-    def learn(cls, p: KeyedDraws, q: KeyedDraws) -> Features:
-        """Find kinds and atoms, and the centre and spread of every coordinate."""
+    def learn(cls, p: KeyedDraws, q: KeyedDraws, least: float = 0.0) -> Features:
+        """Find kinds and atoms, and the centre and spread of every coordinate.
+
+        An atom of a continuous coordinate needs a share of `least` among the draws.
+        """
         width = p.outputs.numbers.shape[1]
         parts = list(p.layout.parts)
         if len(parts) > _KINDS:
@@ -90,6 +93,8 @@ class Features(Record):
                 keys = side.all_keys()
                 often += np.bincount(p.layout.parts_of[keys[keys >= 0]], minlength=len(parts))
             parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
+        if least:
+            parts = [_frequent(part, (p.outputs, q.outputs), least) for part in parts]
         raw = cls(tuple(parts), width, np.zeros(width), np.ones(width))
         some = [side.outputs[:: max(1, len(side) // 10_000)] for side in (p, q)]
         both = np.concatenate([raw.rows(side)[:, :width] for side in some])
@@ -124,6 +129,27 @@ class Features(Record):
                 if of == index:
                     found[rows, place] = values[:, k] == atom
         return found
+
+
+def _frequent(part: Part, sides: tuple[Outputs, ...], least: float) -> Part:
+    """A part without the rare atoms of its open columns, which may repeat by chance."""
+    if not any(free and atoms.size for atoms, free in zip(part.atoms, part.open, strict=True)):
+        return part
+    found = [
+        side.rows_of(side.structures.index(part.template))
+        for side in sides
+        if part.template in side.structures
+    ]
+    having = [side for side in sides if part.template in side.structures]
+    numbers = np.concatenate(
+        [part.rows(side, rows) for side, rows in zip(having, found, strict=True)]
+    )
+    enough = least * sum(map(len, sides))
+    atoms = [
+        np.array([x for x in own if np.count_nonzero(column == x) >= enough]) if free else own
+        for own, free, column in zip(part.atoms, part.open, numbers.T, strict=True)
+    ]
+    return Part(part.template, tuple(atoms), part.open, part.origins)
 
 
 @dataclass(frozen=True, eq=False)

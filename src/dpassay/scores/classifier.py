@@ -39,6 +39,9 @@ from dpassay.scores.training import Training
 PRESETS = ("boosting", "mlp", "torch")
 #: At most so many draws per side calibrate.
 _BACK = 20_000
+#: A user's classifier gets indicators of values with this share of the draws: rarer ones may repeat by
+#: chance, and their indicators are next to constant.
+_SEEN = 0.01
 #: Scores are rounded to multiples of this: their last digits depend on the block that a row is scored in.
 _STEP = 2.0**-12
 #: Training draws per side beyond which a preset learns nothing new that its score could use.
@@ -53,6 +56,7 @@ class ClassifierScore:
     features: Features
     model: Any
     line: tuple[float, float]  # the loss is line[0] + line[1] · score
+    columns: Any = ...  # those of the features that the model is given
 
     @classmethod
     def fit(
@@ -61,8 +65,15 @@ class ClassifierScore:
         """Fit a preset by name, or any scikit-learn classifier or density estimator."""
         name, model = _resolve(classifier, rng, min(training.sizes))
         training = training.most(_ENOUGH.get(name, max(training.sizes)))
-        features = Features.learn(training.p, training.q)
+        own = not isinstance(classifier, str)
+        features = Features.learn(training.p, training.q, _SEEN if own else 0.0)
         sides = [features.rows(side.outputs) for side in (training.p, training.q)]
+        columns: Any = ...
+        if own:  # it may invert a covariance matrix
+            varied = np.any([np.ptp(side, axis=0) > 0 for side in sides], axis=0)
+            varied |= sides[0][0] != sides[1][0]
+            columns = np.flatnonzero(varied) if varied.any() else columns
+            sides = [side[:, columns] for side in sides]
         back = [min(len(side) // 10, _BACK) for side in sides]
         rows = np.concatenate([side[k:] for side, k in zip(sides, back, strict=True)])
         labels = np.repeat([1, 0], [len(side) - k for side, k in zip(sides, back, strict=True)])
@@ -70,7 +81,15 @@ class ClassifierScore:
         with free_cores(), warnings.catch_warnings():
             # a network that was stopped has not converged, and need not have
             warnings.filterwarnings("ignore", message=".*(?i:converge|iterations)")
-            model.fit(rows[order], labels[order])
+            try:
+                model.fit(rows[order], labels[order])
+            except Exception as error:
+                if not own:
+                    raise
+                raise InvalidInput(
+                    f"{name}.fit raised {type(error).__name__} on {len(rows)} rows of "
+                    f"{rows.shape[1]} numbers with labels 0 and 1: {error}"
+                ) from error
             classes = list(getattr(model, "classes_", (0, 1)))
             if classes != [0, 1]:
                 raise InvalidInput(
@@ -81,12 +100,12 @@ class ClassifierScore:
             if min(back) >= 10:
                 held = [_log_odds(model, side[:k]) for side, k in zip(sides, back, strict=True)]
                 line = platt(*held)
-        return cls(name, features, model, line)
+        return cls(name, features, model, line, columns)
 
     def score(self, outputs: Outputs) -> FloatArray:
         if len(outputs) == 0:
             return np.zeros(0)
-        rows = self.features.rows(outputs)
+        rows = self.features.rows(outputs)[:, self.columns]
         with free_cores():
             scores = self.line[0] + self.line[1] * _log_odds(self.model, rows)
         if self.name != "boosting":  # trees add up the same way for every row

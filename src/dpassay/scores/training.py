@@ -222,9 +222,11 @@ class Training:
     pair: Any = None  # the two inputs, where they are known
 
     @classmethod
-    def of(cls, batch: Batch, *, thorough: bool = False, pair: Any = None) -> Training:
-        """Find the keys of a batch; `thorough`: values that repeat are looked for in all of it."""
-        _, p, q = learn(batch.p, batch.q, thorough=thorough)
+    def of(
+        cls, batch: Batch, *, thorough: bool = False, smooth: bool = False, pair: Any = None
+    ) -> Training:
+        """Find the keys of a batch; `thorough` and `smooth` as in `learn`."""
+        _, p, q = learn(batch.p, batch.q, thorough=thorough, smooth=smooth)
         return cls(p, q, pair=pair)
 
     @property
