@@ -81,6 +81,8 @@ def test_plans_of_the_command_line(capsys, tmp_path):
     assert run(["plan"]) == 2
     assert "--claim" in capsys.readouterr().err
     assert run(["plan", "--claim", "eps=1"]) == 0
+    assert run(["plan", "--canaries", "100,1000", "--auc", "0.8", "--delta", "1e-5"]) == 2
+    assert "repeat the option" in capsys.readouterr().err
 
 
 def test_options_of_canaries_are_refused_without_them(capsys):

@@ -56,10 +56,10 @@ _PAID = (
     (0.15, 0.0, 0.05),
     (0.0, 0.15, 0.05),
 )
-#: Why ε at a δ differs a little beside a curve.
+#: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "for a curve the numbers of guesses are fixed beforehand. For a claim of one (ε, δ) they are learned "
-    "from the scores, so the certified ε differs a little"
+    "how many canaries to guess is fixed beforehand for a curve, and learned from the scores for a claim "
+    "of one (ε, δ). The certified ε of the two audits therefore differs, often by 10 to 20 %"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5
@@ -101,9 +101,8 @@ def tests_of(
         made += [replace(one, share=share * one.share, group=name) for one in found]
     if names:
         notes.append(
-            "half of the error probability is for all canaries together, the other half for the "
-            f"{len(names)} groups in equal parts: all bounds hold at once, and ε is at least the largest "
-            "of them"
+            f"all bounds hold at once: the bound of all canaries uses half of the error probability, and "
+            f"the {len(names)} groups share the other half equally. ε is at least the largest of them"
         )
     return made, notes
 

@@ -51,7 +51,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim, PureDP, gaussian_mu
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.privacy.relations import Pair, Relation
-from dpassay.results.blindness import far_only
+from dpassay.results.blindness import REVERSED, far_only
 from dpassay.results.estimates import CanaryScores, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -119,9 +119,9 @@ def one_run(
     tests, notes = tests_of(runs, tested, guesses, gamma, seed)
     if is_reversed(runs):
         notes.append(
-            "scores are lower for canaries that were included, and higher scores count as evidence of "
-            "inclusion; if you turn the sign now (−scores; --sign on the command line), raise confidence "
-            f"(--confidence) to {digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
+            f"{REVERSED}, and higher scores count as evidence of inclusion; if you turn the sign now "
+            "(−scores; --sign on the command line), raise confidence (--confidence) to "
+            f"{digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
         )
     about_coins, doubted = coin_notes(given)
     guarantee = Guarantee.HEURISTIC if doubted else Guarantee.EXACT
@@ -163,12 +163,6 @@ def one_run(
                 f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
                 "expectation. Take δ far below 1/canaries",
             )
-        if violated and certified.claimed and certified.epsilon <= certified.claimed:
-            notes.insert(
-                0,
-                "the claimed curve is refuted as a whole: it makes so many right guesses too unlikely. "
-                "The certified ε at one δ is a weaker statement, and may be below the claimed ε",
-            )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries
     common: dict[str, Any] = {
@@ -192,6 +186,9 @@ def one_run(
     blind = ""
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(tested, detectable)
+        common["about"] = replace(
+            common["about"], notes=tuple(one for one in common["about"].notes if one != blind)
+        )
     return Verdict(
         claim=tested,
         violated=violated,
