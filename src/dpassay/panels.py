@@ -39,7 +39,8 @@ def panel(
     if isinstance(result, Verdict) and view.status is Status.BLIND:
         rows.add_row("next", Text(result.remedy or remedy))
     elif view.status is Status.CLEAR:
-        more = f"more {view.about.units or 'draws'} detect smaller violations"
+        helps = result.remedy if isinstance(result, Verdict) else ""
+        more = helps or f"more {view.about.units or 'draws'} detect smaller violations"
         rows.add_row("next", f"this does not show that the claim holds; {more}")
     elif view.replay:
         first = "" if kept else f"add --json {view.file}, then "

@@ -351,6 +351,27 @@ def test_columns_of_a_file_are_named(tmp_path):
         audit_file(path, named | {"sign": "down"}, **how)
 
 
+def test_losses_without_their_sign_and_runs_without_their_column_are_noted(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    member = rng.integers(2, size=400)
+    rows = [
+        f"{x},{c},{k % 2}"
+        for k, (x, c) in enumerate(zip(rng.normal(size=400) - 2 * member, member, strict=True))
+    ]
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(["score,included,run", *rows]), encoding="utf-8")
+    assert run(["one-run", str(path), "--claim", "eps=1, delta=1e-5"]) == 0
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--sign lower" in out[out.index(" next ") :]
+    assert "give --run run" in out
+    assert run(["one-run", str(path), "--claim", "eps=1, delta=1e-5", "--run", "run"]) == 0
+    assert "give --run run" not in capsys.readouterr().out
+    assert run(["attack-rates", str(path)]) == 0
+    assert "give --run run" in capsys.readouterr().out
+    assert run(["attack-rates", str(path), "--separate-runs"]) == 0
+    assert "give --run run" not in capsys.readouterr().out
+
+
 @pytest.fixture
 def losses(tmp_path, monkeypatch):
     """A file as a training script writes it."""

@@ -102,3 +102,11 @@ def test_bounds_without_canaries_have_no_chart():
     found = dp.bound(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps", n=200, rng=0)
     with pytest.raises(ValueError, match="no curve"):
         found.chart()
+
+
+def test_the_table_of_scores_lists_every_bin():
+    scores, included = scored()
+    found = dp.one_run(scores, included, claim="eps=1", guesses=100)
+    table = figures.canaries("a", found)[0].rows
+    assert len(table) == found.certified.scores.included.size > 25
+    assert np.array(table, dtype=float)[:, 1:].sum(axis=0) == pytest.approx(1, abs=0.01)

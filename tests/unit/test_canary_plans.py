@@ -39,6 +39,20 @@ def test_canaries_and_runs_are_compared_and_the_claim_sets_the_attack():
     assert curve.claimed == pytest.approx(dp.GaussianDP(0.9).epsilon_at(1e-4))
 
 
+def test_a_plan_for_a_curve_says_how_often_it_is_refuted():
+    """With so few canaries no audit certifies the claimed ε at δ, and all of them refute the curve."""
+    plan = dp.plan_canaries("mu=1", canaries=[20, 200], auc=0.999, audits=5)
+    assert max(row[3] for row in plan.rows) < plan.claimed
+    assert plan.refuting == (0.0, 1.0)
+    assert plan.of_curve
+    assert "tested as a whole" in str(plan)
+    assert [line.split()[-1] for line in str(plan).splitlines()[-3:]] == ["refutes", "0%", "100%"]
+    assert dp.CanaryPlan.from_json(plan.to_json()) == plan
+    point = dp.plan_canaries("eps=1, delta=1e-5", canaries=200, auc=0.999, audits=2)
+    assert (point.refuting, point.of_curve) == ((1.0,), False)
+    assert dp.plan_canaries(canaries=50, auc=0.9, delta=1e-5, audits=1).refuting == ()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -67,6 +81,8 @@ def test_plans_of_the_command_line(capsys, tmp_path):
     assert run(["plan"]) == 2
     assert "--claim" in capsys.readouterr().err
     assert run(["plan", "--claim", "eps=1"]) == 0
+    assert run(["plan", "--canaries", "100,1000", "--auc", "0.8", "--delta", "1e-5"]) == 2
+    assert "repeat the option" in capsys.readouterr().err
 
 
 def test_options_of_canaries_are_refused_without_them(capsys):

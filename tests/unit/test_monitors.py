@@ -402,7 +402,7 @@ def test_a_peak_inside_a_batch_is_said_and_drawn():
     assert f"at most {watch.largest_e_value:.3g} so far, violated after" in repr(watch)
     verdict = watch.verdict()
     assert verdict.witness.n_p < verdict.draws
-    assert f"counts the {verdict.witness.n_p} draws a side that were bet on" in str(verdict)
+    assert f"counted on {verdict.witness.n_p} of the {verdict.draws} draws a side" in str(verdict)
     drawn = watch.chart().to_dict()
     (mark,) = drawn["datasets"][drawn["layer"][-1]["data"]["name"]]
     assert mark["x"] == watch.refuted_at

@@ -290,7 +290,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
     assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
-    assert "with probability 0.9 by the best attack that it allows" in str(verdict)
+    assert "with probability 0.9 by the best attack that this ε allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
     assert f"ε ≥ {blind.certified.ceiling:.4g}" in blind.blind
@@ -747,3 +747,39 @@ def test_the_witness_counts_right_guesses_of_both_kinds():
     assert "400 canaries" in report
     assert "draws" not in report
     assert "each of the two inputs" not in report
+
+
+# --- what is said beside the verdict on a curve
+
+
+def test_a_curve_that_is_refuted_as_a_whole_is_said_to_be_so_first():
+    """ε at one δ stays below the claimed one, which must not read as a contradiction."""
+    rng = np.random.default_rng(0)
+    included = rng.random(300) < 0.5
+    scores = 8 * included + rng.normal(size=300)
+    curve = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
+    for claim in ("mu=1", curve):
+        verdict = dp.one_run(scores, included, claim=claim, rng=0)
+        assert verdict.violated
+        assert verdict.certified.epsilon < verdict.certified.claimed
+        assert verdict.view().summary[0].startswith("The claimed curve is refuted as a whole")
+        assert "at δ = 1e-05 is not refuted by itself" in verdict.view().sentence
+        assert "the claimed curve is refuted as a whole" in str(verdict).splitlines()[1]
+        assert str(verdict).count("refuted as a whole") == 1
+    sound = dp.one_run(rng.normal(size=300), included, claim=curve, rng=0)
+    assert sound.view().summary[0].startswith("The claimed curve was tested as a whole")
+    far = dp.one_run(scores, included, claim="mu=0.1", rng=0)
+    assert far.certified.epsilon > far.certified.claimed
+    assert "as a whole" not in str(far)
+
+
+def test_a_blind_audit_says_once_what_it_could_have_shown_and_what_helps():
+    scores, included = gaussian(100, 2.0, 0)
+    verdict = dp.one_run(scores, included, claim="mu=8", rng=0)
+    assert verdict.tone == "blind"
+    assert str(verdict).count(verdict.blind) == 1
+    assert "more canaries" in verdict.remedy
+    assert "whole curve" not in verdict.remedy
+    point = dp.one_run(scores, included, claim="eps=8, delta=1e-5", rng=0)
+    assert "whole curve" in point.remedy
+    assert "whole curve" in point.view().meaning[1]

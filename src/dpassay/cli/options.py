@@ -30,6 +30,13 @@ def whole(text: str | int) -> int:
     raise BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
 
 
+def one_of_several(text: str | int) -> int:
+    """A whole number of an option that may be repeated."""
+    if "," in str(text):
+        raise BadParameter(f"{text!r} is not one number; repeat the option for each number")
+    return whole(text)
+
+
 def real(text: str | float) -> float:
     """A number with a decimal point."""
     with contextlib.suppress(ValueError):

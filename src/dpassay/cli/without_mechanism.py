@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,7 @@ def one_run(
         confidence=confidence,
         rng=seed,
     )
-    remedy = "another run with more canaries, --guesses fixed before looking at its scores"
-    deliver([found], out, remedy)
+    deliver([found], out)
 
 
 @command("group", "report", "quiet")
@@ -129,7 +128,7 @@ def attack_rates(
             "--run names several runs of many canaries each, and --separate-runs says that every score "
             "has a run of its own; leave one of them out"
         )
-    given, _ = read_columns(scores, **vars(columns))
+    given, _, notes = read_columns(scores, **vars(columns))
     runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))
     refuse_shared_coins([coins for _, coins in runs])
     sides = ([values[coins == side] for values, coins in runs] for side in (1, 0))
@@ -139,7 +138,8 @@ def attack_rates(
         confidence=confidence,
         separate_runs=separate_runs,
     )
-    print_result(found, out)
+    notes = [] if separate_runs else notes
+    print_result(replace(found, notes=(*found.notes, *notes)), out)
 
 
 @command("report", "quiet")
@@ -150,9 +150,17 @@ def plan(
     pilot: int = option(2000, "Draws of TARGET per side that the plan is made from."),
     claim: str | None = option(None, 'The claim, such as "eps=1"; or an accountant\'s JSON file.'),
     canaries: list[int] | None = option(
-        None, "Plan for so many canaries in a training run; may be repeated."
+        None,
+        "Plan for so many canaries in a training run; may be repeated.",
+        parser=opt.one_of_several,
+        metavar="N",
     ),
-    runs: list[int] | None = option(None, "With --canaries: training runs; may be repeated."),
+    runs: list[int] | None = option(
+        None,
+        "With --canaries: training runs; may be repeated.",
+        parser=opt.one_of_several,
+        metavar="N",
+    ),
     auc: float | None = option(
         None, "With --canaries: AUC of the attack; as the claim allows if left out."
     ),

@@ -296,9 +296,10 @@ def audit_file(
     path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
 ) -> Verdict | LowerBound:
     """`one_run` of columns of a file, which are named as for `read_columns`."""
-    given, used = read_columns(path, **(columns or {}))
+    given, used, remarks = read_columns(path, **(columns or {}))
     found = one_run(**given, **options)
-    return replace(found, about=replace(found.about, files=(used,)))
+    notes = (*found.about.notes, *remarks)
+    return replace(found, about=replace(found.about, files=(used,), notes=notes))
 
 
 def read_columns(
@@ -311,8 +312,8 @@ def read_columns(
     run: str | None = None,
     max_bytes: int | None = None,
     **marks: str,
-) -> tuple[dict[str, Any], Any]:
-    """Scores, coins and groups of a file, in lists of arrays if there are runs; and where they came from.
+) -> tuple[dict[str, Any], Any, list[str]]:
+    """Scores, coins and groups of a file, in lists of arrays if there are runs; their origin; notes.
 
     With sign="lower" small scores speak for included canaries. `marks` are those of text: decimal,
     thousands, encoding.
@@ -357,9 +358,13 @@ def read_columns(
     used = replace(table.origin, columns=tuple(wanted.values()))
     labels = found.pop("run", None)
     if labels is None:
-        return found, used
+        note = (
+            "the file has a column 'run', and all rows were read as those of one training run; if there "
+            "were several, give --run run"
+        )
+        return found, used, [note] if "run" in names and "run" not in wanted.values() else []
     runs = [labels == one for one in dict.fromkeys(labels.tolist())]
-    return {name: [column[rows] for rows in runs] for name, column in found.items()}, used
+    return {name: [column[rows] for rows in runs] for name, column in found.items()}, used, []
 
 
 def read_guesses(text: str | None) -> Guesses:

@@ -4,8 +4,8 @@ Learned numbers of guesses: a random quarter of the canaries decides how many of
 the rest is tested. `one_run` says why that holds.
 
 Groups: given the coins of all others, those of a group are fair and independent and the run is a
-mechanism of them alone. So the bounds hold for the canaries of a group by themselves. Half of the error
-probability is for all canaries together, and the groups have equal parts of the other half: all
+mechanism of them alone. So the bounds hold for the canaries of a group by themselves. The bound of
+all canaries uses half of the error probability, and the groups share the other half equally: all
 statements hold at once (Bonferroni).
 """
 
@@ -56,10 +56,10 @@ _PAID = (
     (0.15, 0.0, 0.05),
     (0.0, 0.15, 0.05),
 )
-#: Why ε at a δ differs a little beside a curve.
+#: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "for a curve the numbers of guesses are fixed beforehand. For a claim of one (ε, δ) they are learned "
-    "from the scores, so the certified ε differs a little"
+    "how many canaries to guess is fixed beforehand for a curve, and learned from the scores for a claim "
+    "of one (ε, δ). The certified ε of the two audits therefore differs, often by 10 to 20 %"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5
@@ -101,9 +101,8 @@ def tests_of(
         made += [replace(one, share=share * one.share, group=name) for one in found]
     if names:
         notes.append(
-            "half of the error probability is for all canaries together, the other half for the "
-            f"{len(names)} groups in equal parts: all bounds hold at once, and ε is at least the largest "
-            "of them"
+            f"all bounds hold at once: the bound of all canaries uses half of the error probability, and "
+            f"the {len(names)} groups share the other half equally. ε is at least the largest of them"
         )
     return made, notes
 
@@ -203,8 +202,8 @@ class Learner:
 
     So few guesses that all of them being right would refute nothing are not considered, if more can be
     made. All others are options, and the one with the largest predicted bound is chosen. Predicted are
-    as many right guesses as the quarter had, apart from those that are wrong by force: if more are
-    guessed to be included than are, any attack is wrong. The quarter's are known; in the rest
+    as many right guesses as the quarter had, apart from those that any attack would get wrong: where
+    more are guessed to be included than are. The quarter's are known; in the rest
     E (r − N)₊ are expected on either side, N ~ N(m/2, m/4).
     """
 
@@ -232,7 +231,7 @@ class Learner:
 
     @cached_property
     def _forced(self) -> FloatArray:
-        """How many of them are wrong by force, in expectation."""
+        """How many of them any attack gets wrong, in expectation."""
         total = np.zeros(len(self.options))
         for m in self.rest:
             z = (2 * self.sides(m) - m) / math.sqrt(m)
@@ -246,7 +245,7 @@ class Learner:
         return np.unique(np.concatenate([[0, m], top, m - bottom]))
 
     def _outcomes(self, m: int, heads: IntArray) -> tuple[IntArray, IntArray]:
-        """Right guesses about m canaries by each option, and how many are wrong by force.
+        """Right guesses about m canaries by each option, and how many any attack gets wrong.
 
         `heads` are the included canaries among the highest scores, for every one of `places`.
         """

@@ -51,7 +51,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim, PureDP, gaussian_mu
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.privacy.relations import Pair, Relation
-from dpassay.results.blindness import far_only
+from dpassay.results.blindness import REVERSED, far_only
 from dpassay.results.estimates import CanaryScores, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -119,9 +119,9 @@ def one_run(
     tests, notes = tests_of(runs, tested, guesses, gamma, seed)
     if is_reversed(runs):
         notes.append(
-            "scores are lower for canaries that were included, and higher scores count as evidence of "
-            "inclusion; if you turn the sign now (−scores; --sign on the command line), raise confidence "
-            f"(--confidence) to {digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
+            f"{REVERSED}, and higher scores count as evidence of inclusion; if you turn the sign now "
+            "(−scores; --sign on the command line), raise confidence (--confidence) to "
+            f"{digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
         )
     about_coins, doubted = coin_notes(given)
     guarantee = Guarantee.HEURISTIC if doubted else Guarantee.EXACT
@@ -163,12 +163,6 @@ def one_run(
                 f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
                 "expectation. Take δ far below 1/canaries",
             )
-        if violated and certified.claimed and certified.epsilon <= certified.claimed:
-            notes.insert(
-                0,
-                "the claimed curve is refuted as a whole: it makes so many right guesses too unlikely. "
-                "The certified ε at one δ is a weaker statement, and may be below the claimed ε",
-            )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries
     common: dict[str, Any] = {
@@ -192,6 +186,9 @@ def one_run(
     blind = ""
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(tested, detectable)
+        common["about"] = replace(
+            common["about"], notes=tuple(one for one in common["about"].notes if one != blind)
+        )
     return Verdict(
         claim=tested,
         violated=violated,
@@ -332,7 +329,7 @@ def _witness(test: Test) -> Witness:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CanaryPlan(Shown):
-    """The certified ε at δ to expect, for each number of canaries and runs."""
+    """What to expect of audits, for each number of canaries and runs: the certified ε, and refutation."""
 
     delta: float
     claimed: float | None
@@ -341,6 +338,10 @@ class CanaryPlan(Shown):
     audits: int  # simulated ones
     #: Canaries, runs, the median certified ε, and the most that all guesses being right would certify.
     rows: tuple[tuple[int, int, float, float], ...]
+    #: For each row: the share of the simulated audits that refute the claim. Empty without a claim.
+    refuting: tuple[float, ...] = ()
+    #: Whether the claim is a curve, which is tested as a whole, and not one (ε, δ).
+    of_curve: bool = False
 
     def __str__(self) -> str:
         claimed = "" if self.claimed is None else f"; the claimed ε is {number(self.claimed)}"
@@ -350,10 +351,23 @@ class CanaryPlan(Shown):
             f"certified ε{at} ({level(self.confidence, 100)} %), the median of {self.audits:,} simulated "
             f"audits, if Gaussian scores have AUC {auc}{claimed}\n"
         )
+        if self.of_curve:
+            said += (
+                "the claim is a curve, which is tested as a whole: the column refutes (the share of the "
+                "audits that refute it) decides, and not ε at one δ, which may stay below the claimed ε\n"
+            )
+        elif self.refuting:
+            said += "refutes: the share of the audits that refute the claim\n"
         cells = [
             [f"{m:,}", f"{runs:,}", *map(rounded_down, found)] for m, runs, *found in self.rows
         ]
-        return said + as_text(["canaries", "runs", "certified ε", "the most possible"], cells)
+        columns = ["canaries", "runs", "certified ε", "the most possible"]
+        if self.refuting:
+            columns.append("refutes")
+            cells = [
+                [*row, f"{share:.0%}"] for row, share in zip(cells, self.refuting, strict=True)
+            ]
+        return said + as_text(columns, cells)
 
 
 def plan_canaries(
@@ -367,9 +381,10 @@ def plan_canaries(
     audits: int = 25,
     rng: Any = 0,
 ) -> CanaryPlan:
-    """About what `one_run` would certify, by simulated audits: a guide, nothing certified.
+    """About what `one_run` would certify and refute, by simulated audits: a guide, nothing certified.
 
-    claim     as in `one_run`; None plans for a bound of ε at `delta`
+    claim     as in `one_run`; None plans for a bound of ε at `delta`. A curve may be refuted though the
+              certified ε at `delta` is below the claimed one: `refuting` of the plan says how often
     canaries  how many there are in a run: a number, or several to compare
     runs      in how many trainings, with coins of their own: a number, or several
     auc       how well scores tell canaries apart: N(μ, 1) if included and N(0, 1) if not, AUC = Φ(μ/√2).
@@ -391,24 +406,27 @@ def plan_canaries(
     tested = None if claim is None else claim_with_progress(claim)
     shift, repeats = _shift(tested, delta, auc), checks.whole("audits", audits, at_least=1)
     options: Any = {"claim": tested, "delta": delta, "confidence": confidence}
-    seed, rows = seed_of(rng), []
+    seed, rows, refuting = seed_of(rng), [], []
     with Progress(repeats * len(pairs), "simulating", unit="audits") as bar:
         for m, many in pairs:
             found: list[CertifiedEpsilon] = []
+            refuted = 0
             for k in range(repeats):
                 draws = np.random.default_rng([seed, m, many, k])
                 coins = draws.random((many, m)) < 0.5
                 scores = shift * coins + draws.normal(size=coins.shape)
-                certified = one_run(list(scores), list(coins), rng=k, **options).certified
-                if certified is None:
+                result = one_run(list(scores), list(coins), rng=k, **options)
+                if result.certified is None:
                     raise InvalidInput(
                         f"{tested} bounds no ε at a δ; give eps and delta, or a curve"
                     )
-                found.append(certified)
+                found.append(result.certified)
+                refuted += isinstance(result, Verdict) and result.violated
                 bar.advance(1)
             median = float(np.median([one.epsilon for one in found]))
             most = float(np.median([one.ceiling for one in found]))
             rows.append((m, many, median, most))
+            refuting.append(refuted / repeats)
     return CanaryPlan(
         delta=found[0].delta,
         claimed=found[0].claimed,
@@ -416,6 +434,8 @@ def plan_canaries(
         confidence=confidence,
         audits=repeats,
         rows=tuple(rows),
+        refuting=() if tested is None else tuple(refuting),
+        of_curve=tested is not None and tested.point is None,
     )
 
 

@@ -411,8 +411,10 @@ def _verdict(
         blind = Blind(Cause.FEW_DRAWS, said)
     remarks = [BITS] if violated and witness.event.of_representation else []
     if 1 < witness.n_p < draws:
-        bet_on = f"the {witness.n_p:,} draws a side that were bet on with its cells"
-        remarks.append(f"the witness counts {bet_on}")
+        remarks.append(
+            f"the witness is counted on {witness.n_p:,} of the {draws:,} draws a side; the others were "
+            "training draws, or bets on them used other sets of outputs"
+        )
     failures = dict.fromkeys(failure for one in processes for failure in one.failures)
     untried = [f"could not be tried: {failure}" for failure in failures]
     names = dict.fromkeys(epoch.partition.name for one in processes for epoch in one.epochs)
@@ -467,7 +469,7 @@ def _detectable(claim: Claim, process: EProcess, gamma: float) -> float:
 
 
 def _witness(process: EProcess, pair: Pair | None) -> Witness:
-    """The event of the bet that gained most, with counts of draws that were bet on with its cells."""
+    """The event of the bet that gained most, counted on the draws of its epoch."""
     played = [epoch for epoch in process.epochs if epoch.ends.size]
     if not played:
         n = max(process.draws, 1)

@@ -71,17 +71,19 @@ def figure(
     return Figure(key, title, caption, spec, drawing(still, key, alt), *table)
 
 
-def tabulated(x_name: str, y_name: str, lines: Mapping[str, charts.Line]) -> Table:
-    """Lines as columns and rows; a cell is blank where a line has no point."""
-    shown = [{float(x[k]): float(y[k]) for k in some(x.size)} for x, y in lines.values()]
+def tabulated(
+    x_name: str, y_name: str, lines: Mapping[str, charts.Line], *, most: int = _ROWS
+) -> Table:
+    """At most so many points of each line as columns and rows; blank where a line has no point."""
+    shown = [{float(x[k]): float(y[k]) for k in some(x.size, most)} for x, y in lines.values()]
     at = sorted({x for line in shown for x in line})
     rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 
-def some(size: int) -> list[int]:
+def some(size: int, most: int = _ROWS) -> list[int]:
     """Indices of as many rows as a table behind a chart should have."""
-    return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]
+    return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, most)).round())]
 
 
 def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure:
@@ -274,9 +276,8 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
         f"{percent(found.confidence)} confidence; {together}. A claim is refuted where it lies below it."
     )
     title = "Scores of the canaries"
-    by_score = figure(
-        f"{key}-scores", title, spread, title, scores, tabulated("score", "share", bins)
-    )
+    table = tabulated("score", "share", bins, most=found.scores.included.size)  # shares add to 1
+    by_score = figure(f"{key}-scores", title, spread, title, scores, table)
     title = f"{capital(line)} ε at every δ"
     by_delta = figure(
         f"{key}-certified", title, curve, title, certified, tabulated("δ", "ε", lines)

@@ -108,6 +108,28 @@ def remedy(cause: Cause) -> str:
     return _REMEDIES.get(cause, "")
 
 
+#: How the note begins that scores of canaries seem to have the wrong sign.
+REVERSED = "scores are lower for canaries that were included"
+
+
+def canary_remedy(claim: Claim, blind: bool, backward: bool) -> str:
+    """What helps an audit of canaries that refutes nothing; empty where only more canaries may."""
+    if backward:
+        return (
+            "turn the sign of the scores: --sign lower for losses (--sign higher if lower was given; "
+            "−scores in Python), at the higher confidence that the note says"
+        )
+    more = "another run with more canaries (dpassay plan --canaries says how many)"
+    if not blind:
+        return ""
+    if claim.point is None or not claim.point[1]:
+        return more
+    return (
+        "an accountant's whole curve as the claim needs fewer canaries (claim=accountant; --claim with "
+        f"a JSON list of its points); or {more}"
+    )
+
+
 def far_only(claim: Claim, detectable: float, where: str = "") -> str:
     """That only parameters far above the claim would have been detected; empty if that is not so."""
     if not far_above(claim, detectable):

@@ -147,7 +147,10 @@ class Verdict(Shown):
 
     @property
     def remedy(self) -> str:
-        """What helps a blind audit where more draws cannot; empty where they may."""
+        """What helps where more draws cannot; empty where they may."""
+        if self.of_canaries and not self.violated:
+            backward = any(note.startswith(blindness.REVERSED) for note in self.about.notes)
+            return blindness.canary_remedy(self.claim, bool(self.blind), backward)
         return blindness.remedy(self.blind_cause)
 
     @property
@@ -165,8 +168,8 @@ class Verdict(Shown):
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (
-                " by the best attack that it allows; scores of trained models tell less (dpassay plan "
-                "--canaries)"
+                f" by the best attack that this {self.claim.symbol} allows. Scores of trained models "
+                "reveal less; dpassay plan --canaries simulates audits with the AUC of yours"
             )
         else:
             about = "≈" if self.detectable_on == GAUSSIAN else "="

@@ -52,13 +52,15 @@ TITLES = {
 def text(verdict: Verdict) -> str:
     """The verdict as lines of text."""
     exact, found = f", {verdict.guarantee}" if verdict.violated else "", verdict.certified
+    curve = _about_curve(verdict)
     both = verdict.claim.parameter == "gap" and not _no_gap(verdict)
     epsilon = f"{_epsilon(found)}, " if found is not None and both else ""
     first = (
         f"{verdict.headline}: {epsilon}{_bound(verdict)} with {level(verdict.confidence)} confidence "
         f"({verdict.chance}{exact})"
     )
-    rows = [] if verdict.certified is None else [("canaries", str(verdict.certified))]
+    rows = [("curve", curve)] if curve else []
+    rows += [] if verdict.certified is None else [("canaries", str(verdict.certified))]
     rows += [("blind", verdict.blind)] if verdict.blind else []
     if verdict.second is not None and verdict.certified is None:
         rows.append(("and", f"{second_bound(verdict)}; both hold at once"))
@@ -72,8 +74,9 @@ def view(verdict: Verdict, file: str) -> ResultView:
     about, w, certified = verdict.about, verdict.witness, ""
     summary, sentence = [], _sentence(verdict)
     if verdict.certified is not None:
-        certified = capital(str(verdict.certified))
-        summary, sentence = [certified], f"{sentence} {certified}."
+        certified, curve = capital(str(verdict.certified)), capital(_about_curve(verdict))
+        summary = [curve, certified] if curve else [certified]
+        sentence = " ".join([sentence, *(f"{one}." for one in summary)])
     summary += [capital(verdict.blind)] if verdict.blind else []
     if certified and (verdict.second is None or _no_gap(verdict)):  # the bound was said
         summary.append(f"{verdict.guarantee} guarantee; {verdict.chance}")
@@ -132,7 +135,23 @@ def _bound(verdict: Verdict) -> str:
         return verdict.bound
     if verdict.certified and _no_gap(verdict):
         return _epsilon(verdict.certified)
-    return f"{verdict.bound} (type-II error below the claimed curve)"
+    return f"{verdict.bound} (an attack's type II error is that far below the claimed curve)"
+
+
+def _about_curve(verdict: Verdict) -> str:
+    """How the verdict on a curve relates to the ε at one δ beside it; empty where that is clear."""
+    found = verdict.certified
+    if found is None or found.claimed is None or verdict.claim.point is not None:
+        return ""
+    at = f"δ = {digits(found.delta)}"
+    if not verdict.violated:
+        return f"the claimed curve was tested as a whole, not only its ε at {at}"
+    if found.epsilon > found.claimed:
+        return ""
+    return (
+        f"{verdict.guarantee.doubt}the claimed curve is refuted as a whole: it makes so many right "
+        f"guesses too unlikely. The ε that it claims at {at} is not refuted by itself"
+    )
 
 
 def _epsilon(found: CertifiedEpsilon) -> str:
@@ -239,8 +258,6 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
                 "More draws (dpassay plan says how many), another score of the outputs (loss) or a lower "
                 "confidence may help"
             )
-            if verdict.of_canaries:
-                remedy = "More canaries, another number of guesses or a lower confidence may help"
             return (
                 "This is evidence neither for the claim nor against it: the audit could not have refuted "
                 "a false claim.",
