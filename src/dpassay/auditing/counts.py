@@ -1,16 +1,20 @@
-"""Verdicts from the counts of one event; and the bound on δ beside ε, or on ε beside δ."""
+"""What the counts of an event say: its test, verdicts, and the bound on δ beside ε, or on ε beside δ."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from dpassay import validation as checks
+from dpassay._typing import IntArray
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import InvalidInput
+from dpassay.learning.event_selection import SelectedEvent
 from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
@@ -19,6 +23,50 @@ from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
+from dpassay.sampling.samples import Samples, Source
+
+
+@dataclass(frozen=True, eq=False)
+class EventTest:
+    """One event, its counts, and what they say at a level."""
+
+    found: SelectedEvent
+    row: IntArray
+    counts: Counts  # as a test of p ≤ g(q)
+    claim: Claim  # of which g is the region
+    level: float
+    spent: float  # on the second bound
+    lower: float
+    p_value: float
+
+    @property
+    def adjusted(self) -> float:
+        """The p-value over its share of the error probability: at most 1 if it refutes."""
+        return self.p_value / self.level if self.level else math.inf
+
+    def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
+        """What the error probability is spent on, in words."""
+        at = "" if self.found.order is None else f", at order {self.found.order:.3g}"
+        own = f"exact joint test of an event (score: {self.found.score}){at}", self.level
+        return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
+
+    @cached_property
+    def detectable(self) -> float:
+        """The smallest value of the parameter that is detected with probability .9."""
+        if not self.level:
+            return math.inf
+        return smallest_detectable(self.counts, self.claim, self.level)
+
+    def witness(self, source: Source) -> Witness:
+        """The event and its counts on either input; of samples also in the rows that did not test."""
+        i, n, j, m = (int(c) for c in self.row)
+        event, level, known = self.found.event, self.level + self.spent or None, None
+        if isinstance(source, Samples):
+            rest = source.without_last((n, m))
+            p, q = (sum(map(event.count, side)) for side in rest)
+            known = i + p, n + sum(map(len, rest[0])), j + q, m + sum(map(len, rest[1]))
+        made = Witness.of(event, (i, n, j, m), source.pair)
+        return replace(made, level=level, in_all_rows=known)
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:

@@ -404,36 +404,12 @@ class LogLoss:
 
 #: A score beats the cells if its log loss is smaller by so many standard errors, and by so much; draws a
 #: side that tell.
-_CLEARLY, _BETTER, _COMPARED = 3.0, 0.002, 1 << 15
-#: Losses that smooth over neighbouring numbers.
-_SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
+_CLEARLY, _BETTER, COMPARED = 3.0, 0.002, 1 << 15
 
 
-def smoothed(learner: CrossFit) -> CrossFit:
-    """The learner; where values lie on a grid, such as cents, one that takes them as numbers if better.
-
-    Frequencies of many values with few draws each are noise; densities borrow from the values around.
-    Held-back draws say which of the two predicts better, unless a loss that smooths was asked for.
-    """
-    if learner.smooth or not learner.training.layout.many_values:
-        return learner
-    other = learner.on(learner.batch, smooth=True)
-    if not other.training.layout.widest:
-        return learner
-    if isinstance(learner.loss, str) and learner.loss in _SMOOTHING:
-        return other
-    losses = []
-    for one in (learner, other):
-        if max(one.batch.sizes) > _COMPARED:
-            one = one.on(_first(one.batch))
-        found = [one.scores(one.names.index(name)) for name in one.on_cells]
-        means = [float(LogLoss().judge(scores).mean()) for scores in found if scores is not None]
-        losses.append(min(means, default=math.inf))
-    return other if losses[1] < losses[0] else learner
-
-
-def _first(batch: Batch) -> Batch:
-    return Batch(batch.p[:_COMPARED], batch.q[:_COMPARED])
+def first_draws(batch: Batch) -> Batch:
+    """As many draws as are compared, where there are more."""
+    return Batch(batch.p[:COMPARED], batch.q[:COMPARED])
 
 
 def cells_suffice(learner: CrossFit) -> bool:
@@ -441,8 +417,8 @@ def cells_suffice(learner: CrossFit) -> bool:
 
     Cells are too wide for heavy tails, and too many for hundreds of whole numbers.
     """
-    if max(learner.batch.sizes) > _COMPARED:
-        return cells_suffice(learner.on(_first(learner.batch)))
+    if max(learner.batch.sizes) > COMPARED:
+        return cells_suffice(learner.on(first_draws(learner.batch)))
     cells: list[FloatArray] = []
     others: list[FloatArray] = []
     for k in learner.families[0]:

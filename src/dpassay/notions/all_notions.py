@@ -11,13 +11,15 @@ from scipy.special import expit, softmax
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.cross_fit import (
+    COMPARED,
+    ON_CELLS,
     CrossFit,
     LogLoss,
     Scores,
     cells_suffice,
+    first_draws,
     ks_distance,
     select,
-    smoothed,
 )
 from dpassay.learning.streaming import (
     counts_between,
@@ -40,6 +42,8 @@ from dpassay.scores.grid import GridScore
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
+#: Losses that smooth over neighbouring numbers.
+_SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
 #: Cells of a learned score, before they are joined.
 _CELLS = 200
 #: Points of a curve that are kept: more than a chart can show.
@@ -82,7 +86,7 @@ def estimate(
 
 def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profile:
     """Every notion from the draws a learner has and the `rest`, which is counted as it comes."""
-    learner = smoothed(learner)
+    learner = _smoothed(learner)
     by_parts = _by_parts(learner)
     if learner.on_cells and not by_parts and cells_suffice(learner):
         grid = grid_over(source, learner, rest) if max(rest) else grid_loss(learner)
@@ -109,6 +113,29 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     part = f"the {name} score (share of the first input)"
     found = _profile(source, learner, grid, n, f"{name} score", (note,))
     return replace(found, loss=replace(grid.curve(), part=part))
+
+
+def _smoothed(learner: CrossFit) -> CrossFit:
+    """The learner; where values lie on a grid, such as cents, one that takes them as numbers if better.
+
+    Frequencies of many values with few draws each are noise; densities borrow from the values around.
+    Held-back draws say which of the two predicts better, unless a loss that smooths was asked for.
+    """
+    if learner.smooth or not learner.training.layout.many_values:
+        return learner
+    other = learner.on(learner.batch, smooth=True)
+    if not other.training.layout.widest:
+        return learner
+    if isinstance(learner.loss, str) and learner.loss in _SMOOTHING:
+        return other
+    losses = []
+    for one in (learner, other):
+        if max(one.batch.sizes) > COMPARED:
+            one = one.on(first_draws(one.batch))
+        found = [one.scores(one.names.index(name)) for name in one.on_cells]
+        means = [float(LogLoss().judge(scores).mean()) for scores in found if scores is not None]
+        losses.append(min(means, default=math.inf))
+    return other if losses[1] < losses[0] else learner
 
 
 def _by_parts(learner: CrossFit) -> bool:
