@@ -385,3 +385,15 @@ def test_own_classifiers_get_the_numbers_that_vary() -> None:
     assert set(Widths.seen) == {5}
     with pytest.raises(InvalidInput, match=r"Widths\.fit raised LinAlgError on .* 5 numbers"):
         dp.estimate(rounded_vectors, (0.0, 0.3), n=5_000, rng=0, loss=Widths(fails=True))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 100.0, 1e6])
+def test_an_estimate_does_not_depend_on_the_unit(scale):
+    def release(data, size, rng):
+        return data + rng.normal(size=size)
+
+    def other(data, size, rng):
+        return scale * release(data, size, rng)
+
+    found, same = (dp.estimate(one, (0.0, 1.0), n=5000, rng=0) for one in (release, other))
+    assert same.epsilon == pytest.approx(found.epsilon, rel=1e-6)

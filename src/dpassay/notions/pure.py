@@ -179,9 +179,22 @@ def _errors(loss: GridScore, region: Any) -> float:
     places = 0.0
     for block in loss.blocks:
         inside = float(_inside(loss, block, region).sum())
-        width = math.prod(math.sqrt(2 * math.pi) * h for h in block.h)
+        width = math.prod(math.sqrt(2 * math.pi) * h for h in block.h) * _unit(block)
         places += inside * block.cell / width if block.axes is not None else inside
     return math.sqrt(2 * math.log(max(places, 2.0)))
+
+
+def _unit(block: GridPart) -> float:
+    """What an error of a loss without a bandwidth is relative to: the spread of its draws, by axis."""
+    if block.axes is None or block.h:
+        return 1.0
+    pooled = (block.p + block.q).reshape([axis.size for axis in block.axes])
+    unit = 1.0
+    for k, axis in enumerate(block.axes):
+        weights = pooled.sum(axis=tuple(j for j in range(pooled.ndim) if j != k))
+        places = np.arange(axis.size) - np.average(np.arange(axis.size), weights=weights)
+        unit *= axis.step * math.sqrt(float(np.average(places**2, weights=weights)))
+    return unit or 1.0
 
 
 def _worst(loss: GridScore, region: Any, floor: float | None, caution: float) -> Worst:
@@ -195,7 +208,8 @@ def _worst(loss: GridScore, region: Any, floor: float | None, caution: float) ->
         if floor is not None:
             ell = np.log(np.maximum(block.p, floor)) - np.log(np.maximum(block.q, floor))
         # the standard error of log p̂ − log q̂, with half a draw added so that it stays finite
-        variance, kernel, cell = np.zeros_like(block.p), block.kernel, float(block.axes is None)
+        variance, cell = np.zeros_like(block.p), float(block.axes is None)
+        kernel = block.kernel / _unit(block)
         for density, n in zip((block.p, block.q), block.n, strict=True):
             variance += kernel / (n * density + 0.5 * kernel) - cell / n
         careful = np.abs(ell) - caution * np.sqrt(np.maximum(variance, 0.0))
