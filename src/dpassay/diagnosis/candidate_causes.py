@@ -99,8 +99,9 @@ class CandidateCauses:
     def all(self) -> list[CandidateCause]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
         found = []
-        if self.event is not None and self.event.of_representation and not self._in_structures:
-            found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
+        if self.event is not None and self.event.of_representation:
+            if not self._in_structures:
+                found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         elif self.bits is not None:
             found.append(CandidateCause(Fault.REPRESENTATION, in_bits(self.bits)))
         found += self._structural()
