@@ -156,6 +156,7 @@ def few_simulations(monkeypatch):
     monkeypatch.setattr(plans, "_ROUNDS", (20, 40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "shape", "mechanism", "low", "high"),
     [

@@ -120,6 +120,7 @@ def test_a_test_that_is_too_weak_says_how_many_draws_it_takes():
         testing.assert_private(dp.zoo.Laplace(1 / 8), (0.0, 1.0), "eps=8", n=20_000)
 
 
+@pytest.mark.slow
 def test_draws_that_a_pilot_chose_err_no_more_often(seeds):
     """A claim that is met with equality, at a flake that shows: the pilot chooses the draws alone."""
     failed = 0
