@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.auditing.verifications import excess
@@ -191,3 +192,13 @@ def test_the_reason_is_that_of_the_claim(claim, reason, seed):
     assert not found.confirmed
     assert re.search(reason, found.reason)
     assert ("Rényi" in found.reason) == (not claim.set_by_events)
+
+
+def test_true_claims_rarely_look_false(seeds):
+    """The lower limit of δ, at a claim that holds exactly: δ(0.5) of discrete Laplace noise."""
+    mechanism = dp.zoo.DiscreteLaplace(1.0)
+    claim = dp.ApproximateDP(0.5, float(mechanism.delta(0.5, mechanism.pair)))
+    found = [dp.verify(mechanism, mechanism.pair, claim, n=500, rng=s) for s in seeds[:100]]
+    assert sum(one.looks_false for one in found) <= binom.ppf(1 - 1e-4, len(found), 0.05)
+    false = dp.ApproximateDP(0.5, claim.delta / 3)
+    assert dp.verify(mechanism, mechanism.pair, false, n=2000, rng=0).looks_false

@@ -56,7 +56,7 @@ _TRAIN, _ENOUGH = 0.25, 50_000
 #: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
 _OFTEN, _HARDLY = 50, 0.1
 #: An event with a p-value so many times smaller than that of the witness is named.
-_SURER = 100.0
+_MORE_SIGNIFICANT = 100.0
 #: The part of the predicted bound that a cause has to reach to explain it.
 _MOST = 0.8
 
@@ -379,9 +379,14 @@ def bound(
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
     bits: tuple[str, ...] = (BITS,) if found.bits(choice.divergence) is not None else ()
-    surest = found.surest
-    if surest.adjusted <= 1 and found.best.adjusted > _SURER * surest.adjusted:
-        bits += (f"the p-value is that of another event: {surest.witness(choice.source)}",)
+    most_significant = found.most_significant
+    if (
+        most_significant.adjusted <= 1
+        and found.best.adjusted > _MORE_SIGNIFICANT * most_significant.adjusted
+    ):
+        bits += (
+            f"the p-value is that of another event: {most_significant.witness(choice.source)}",
+        )
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT.downgraded(choice.source.doubts),

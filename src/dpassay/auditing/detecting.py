@@ -10,8 +10,8 @@ from dpassay import validation as checks
 from dpassay.auditing.audits import audit
 from dpassay.auditing.plans import (
     Plan,
+    gaussian_needs_more_draws,
     plan,
-    shows_little_as_gaussian,
     smallest_excess,
 )
 from dpassay.blackbox.library_objects import claim_on
@@ -141,7 +141,7 @@ def _remedies(possible: float, n: str) -> str:
     """What to give in place of `detects`: the excess that is possible, if one is, or n."""
     given = [f"detects={math.ceil(100 * possible) / 100:g}"] if possible < _LARGEST_EXCESS else []
     given += [f"n {n} in place of detects"] if n else []
-    return f"Give {', '.join([*given, 'or a larger flake'])}".replace("Give or", "Give")
+    return f"Give {', '.join(given)} or a larger flake" if given else "Give a larger flake"
 
 
 def _in_parameter(claim: Claim) -> str:
@@ -154,7 +154,7 @@ def detected(verdict: Verdict, detects: float | None, flake: float) -> str:
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
     if detects is None:
         said = verdict.caught or "no score told the outputs on the two inputs apart"
-        if not shows_little_as_gaussian(claim) or not verdict.caught:
+        if not gaussian_needs_more_draws(claim) or not verdict.caught:
             return said
         least = smallest_excess(claim, draws, 1 - flake, None, _LARGEST_EXCESS)
         least = claim.value + least * (claim.value or 1.0)
@@ -162,7 +162,7 @@ def detected(verdict: Verdict, detects: float | None, flake: float) -> str:
     if _misses(verdict, detects):
         raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
     shown, rest = "on an event like this", ""
-    if shows_little_as_gaussian(claim):
+    if gaussian_needs_more_draws(claim):
         shown += " and for Gaussian noise"
         rest = "; a larger δ on rarer events may be missed"
     return (

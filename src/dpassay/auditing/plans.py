@@ -337,6 +337,26 @@ def _coin(truth: Claim, rarer: float | None) -> tuple[Callable[..., Any], float]
     return lambda x, size, rng: rng.random(size) < (q if x else p), q
 
 
+def _refuting(
+    goal: _Goal,
+    mechanism: Any,
+    pair: Any,
+    n: int,
+    audits: int,
+    seeds: np.random.Generator,
+    bar: Progress | None = None,
+) -> int:
+    """How many of some audits with n draws a side refute the claim."""
+    hits, quiet = 0, Sampling(progress=False)
+    levels: Any = {"confidence": goal.confidence, "train": goal.train}
+    for seed in seeds.integers(2**62, size=audits).tolist():
+        with suppress(NotEnoughDraws):
+            hits += refutes(mechanism, pair, goal.claim, n=n, rng=seed, sampling=quiet, **levels)
+        if bar is not None:
+            bar.advance(1)
+    return hits
+
+
 def _simulated(
     found: Plan, goal: _Goal, mechanism: Mechanism, pair: Any, start: int | None, rng: Seed
 ) -> Plan:
@@ -349,16 +369,10 @@ def _simulated(
     critical = float(ndtri(goal.confidence))
     distance = float(ndtri(goal.power)) + critical
     seeds = np.random.default_rng(rng)
-    options: Any = {"confidence": goal.confidence, "train": goal.train}
-    options |= {"sampling": Sampling(progress=False)}
     with Progress(sum(_ROUNDS), "simulating", unit="audits") as bar:
 
         def refuted(n: int, audits: int) -> int:
-            hits = 0
-            for seed in seeds.integers(2**62, size=audits).tolist():
-                hits += refutes(mechanism, pair, goal.claim, n=n, rng=seed, **options)
-                bar.advance(1)
-            return hits
+            return _refuting(goal, mechanism, pair, n, audits, seeds, bar)
 
         def enough(draws: int, most: int) -> int | None:
             """The first of more and more draws at which most audits refute; None above `most`."""
@@ -393,16 +407,10 @@ def _confirmed(found: Plan, goal: _Goal, mechanism: Any, pair: Any, pilot: int, 
     An event that the pilot learned may take more draws to learn, such as one of floating-point bits.
     """
     draws, first, seeds = found.draws, found.draws, np.random.default_rng(rng)
-    options: Any = {"confidence": goal.confidence, "train": goal.train}
-    options |= {"sampling": Sampling(progress=False)}
     if draws is None or first is None or found.least is None or found.most is None:
         return found
     while _TRIED * draws <= pilot:
-        hits = 0
-        for seed in seeds.integers(2**62, size=_TRIED).tolist():
-            with suppress(NotEnoughDraws):
-                hits += refutes(mechanism, pair, goal.claim, n=draws, rng=seed, **options)
-        if hits >= int(goal.power * _TRIED):
+        if _refuting(goal, mechanism, pair, draws, _TRIED, seeds) >= int(goal.power * _TRIED):
             break
         draws = math.ceil(1.5 * draws)
         draws = draws if _TRIED * draws <= pilot else pilot
@@ -445,12 +453,12 @@ def _beyond_pilot(learner: CrossFit, goal: _Goal, excess: float) -> Plan:
         best = _best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
         rarer = max(best.low, 0.5 / pilot) if best.z > 0 else rarer
     found = [_for_excess(goal, excess, rarer)]
-    if shows_little_as_gaussian(claim):
+    if gaussian_needs_more_draws(claim):
         found.append(_for_excess(goal, excess, None))
     return max(found, key=lambda one: one.draws or math.inf)
 
 
-def shows_little_as_gaussian(claim: Claim) -> bool:
+def gaussian_needs_more_draws(claim: Claim) -> bool:
     """Whether Gaussian noise shows an excess on rarer events only: that of ε where δ > 0."""
     return claim.parameter == "epsilon" and claim.point is not None and claim.point[1] > 0
 

@@ -305,7 +305,7 @@ class Certificate:
         return event if event.of_representation and self.lower > 0 else None
 
     @property
-    def surest(self) -> EventTest:
+    def most_significant(self) -> EventTest:
         """The event with the smallest p-value, each at its share of the error probability."""
         return min(self.tests, key=lambda test: test.adjusted)
 

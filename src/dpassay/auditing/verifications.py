@@ -175,8 +175,8 @@ def _why(worst: PairUpper, lower: float, allowed: float, single: bool, false: bo
     """What stands in the way of a smaller bound."""
     if false:
         return (
-            f"the claim looks false on {worst.pair}: δ is at least {rounded_down(lower)} in these draws "
-            f"and {allowed:g} in the claim. More draws do not help; dp.audit tests whether it is false"
+            f"the claim looks false on {worst.pair}: δ is at least {rounded_down(lower)} (heuristic) and "
+            f"the claim allows {allowed:g}. More draws do not help; dp.audit tests whether it is false"
         )
     if trivial := why_trivial(worst.unseen):
         return trivial
@@ -196,7 +196,11 @@ def _why(worst: PairUpper, lower: float, allowed: float, single: bool, false: bo
 
 
 def _lower_delta(learned: IntArray, counts: IntArray, epsilons: FloatArray, gamma: float) -> float:
-    """A lower confidence bound on δ at the smallest ε, on the outputs that showed it in training."""
+    """A lower limit of δ at the smallest ε, on the outputs that showed it in training.
+
+    A confidence bound for one pair. It is heuristic beside the upper bound of the worst of several pairs,
+    which has spent the error probability.
+    """
     ratio, n, found = math.exp(min(epsilons[0], 700.0)), counts.sum(axis=1), 0.0
     for one, other in ((0, 1), (1, 0)):
         shares = learned / learned.sum(axis=1, keepdims=True)

@@ -29,6 +29,7 @@ from dpassay.diagnosis.parts import (
     labelled,
     labels,
     sorted_difference,
+    structure_codes,
     structures,
     witnessed,
 )
@@ -125,9 +126,7 @@ class CandidateCauses:
     def _in_structures(self) -> bool:
         """Whether the structures of the outputs in the event show as much: a key that is there or not."""
         assert self.event is not None
-        sides = [
-            np.zeros(len(s), dtype=int) if s.codes is None else s.codes for s in (self.p, self.q)
-        ]
+        sides = [structure_codes(side) for side in (self.p, self.q)]
         held = [self.event.holds(side) for side in (self.p, self.q)]
         inside = np.unique(np.concatenate([c[h] for c, h in zip(sides, held, strict=True)]))
         alone = self._weighed([np.isin(codes, inside).sum() for codes in sides])

@@ -78,20 +78,20 @@ def diagnose(
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
         event = None if witness is None else witness.event
-        suspects = CandidateCauses(seen.p, seen.q, claim, event, pair, features, bits).all()
+        candidates = CandidateCauses(seen.p, seen.q, claim, event, pair, features, bits).all()
         if not claimed:
-            suspects = _without_claim(suspects)
-        suspects = suspects[:_GIVEN]
+            candidates = _without_claim(candidates)
+        candidates = candidates[:_GIVEN]
         fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
-        level = gamma / max(len(suspects), 1)
+        level = gamma / max(len(candidates), 1)
         tests = [
             _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0, claimed)
-            for k, one in enumerate(suspects)
+            for k, one in enumerate(candidates)
         ]
         found = [test.explanation() for test in tests]
     told: list[Condition] = []
-    for k, (one, explanation) in enumerate(zip(suspects, found, strict=True)):
+    for k, (one, explanation) in enumerate(zip(candidates, found, strict=True)):
         if explanation is not None and one.event_alone:
             if one.condition in told and one.kind in _BEGINNINGS:  # its counts have been said
                 beginning = _BEGINNINGS[one.kind].rpartition(", ")[2].removesuffix(": ")
@@ -101,13 +101,13 @@ def diagnose(
     return tuple(filter(None, found)) or (none,)
 
 
-def _without_claim(suspects: Sequence[CandidateCause]) -> list[CandidateCause]:
+def _without_claim(candidates: Sequence[CandidateCause]) -> list[CandidateCause]:
     """Without causes that only a claim makes such; a shift and its noise once."""
-    kinds = [one.kind for one in suspects]
+    kinds = [one.kind for one in candidates]
     wrong = {Fault.DELTA, Fault.COMPOSITION}
     if Fault.SCALE in kinds and Fault.SHIFT in kinds:
         wrong.add(max(Fault.SCALE, Fault.SHIFT, key=kinds.index))
-    return [one for one in suspects if one.kind not in wrong]
+    return [one for one in candidates if one.kind not in wrong]
 
 
 @dataclass

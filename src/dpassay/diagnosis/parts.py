@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.events import Event
@@ -186,9 +186,14 @@ def equal(template: Template) -> Condition:
     return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text}")
 
 
+def structure_codes(outputs: Outputs) -> AnyArray:
+    """The structure of each output, as an index into `outputs.structures`."""
+    return np.zeros(len(outputs), dtype=int) if outputs.codes is None else outputs.codes
+
+
 def structures(p: Outputs, q: Outputs) -> tuple[list[Template], IntArray]:
     """The structures that occur, and how often on each side."""
-    sides = (np.zeros(len(s), dtype=int) if s.codes is None else s.codes for s in (p, q))
+    sides = (structure_codes(side) for side in (p, q))
     counts = np.array([np.bincount(codes, minlength=len(p.structures)) for codes in sides])
     seen = np.flatnonzero(counts.sum(axis=0))
     return [p.structures[k] for k in seen], counts[:, seen]

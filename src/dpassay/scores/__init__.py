@@ -1,1 +1,1 @@
-"""The privacy loss ℓ = log p/q, estimated."""
+"""Scores of outputs: estimates of the privacy loss ℓ = log p/q, and other test statistics."""
