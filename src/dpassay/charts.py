@@ -118,11 +118,14 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
     alt = altair()
     lines = {"evidence": (draws, log), "refuted": _level(draws, limit)}
     x = alt.X("x:Q", title="draws a side", scale=alt.Scale(type="log", nice=False))
-    y = alt.Y("y:Q", title="log evidence")
+    wealth = "natural log of the wealth (e-value)"
+    y = alt.Y("y:Q", title=wealth)
     above = np.flatnonzero(log >= limit)[:1]
     crossing = (float(draws[above[0]]), float(log[above[0]])) if above.size else None
-    parts = _lines(lines, x, y, ("draws", "log evidence"), hover)
-    return _finish(parts + _mark(crossing, ("refuted after", "log evidence"), "circle"))
+    parts = _lines(lines, x, y, ("draws", wealth), hover)
+    stop = "" if crossing is None else f"refuted after {crossing[0]:,.0f} draws a side"
+    mark = _mark(crossing, ("refuted after", wealth), "circle", stop)
+    return _finish(parts + mark)
 
 
 def canary_scores(

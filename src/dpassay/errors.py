@@ -16,7 +16,7 @@ DpassayError
 ├── StoreError                      a store of draws cannot be used, or not for these draws
 ├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
 └── MissingExtra (ImportError)      an optional dependency is not installed
-AuditTooWeak (AssertionError)       a test of `dpassay.testing` could not have seen a violation
+AuditTooWeak (AssertionError)       a test of `dpassay.testing` could have missed a large violation
 Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
 Terminated (BaseException)          a signal that ends the command line: SIGTERM or SIGHUP
 DependenceWarning (UserWarning)     the draws look dependent; every guarantee assumes they are not
@@ -123,7 +123,7 @@ class StoreWarning(UserWarning):
 
 
 class AuditTooWeak(AssertionError):
-    """The test could not have seen a violation; `verdict.blind` says why.
+    """The test could have missed a large violation; `verdict.blind` says why.
 
     `verdict` is None where there were too few draws to test at all.
     """

@@ -69,16 +69,19 @@ def _read(name: str, text: str, kind: type) -> Any:
         return None
     if kind is str:
         return text.strip()
-    most = 3 if name == "dp_detects" else 1
+    most = 3 if name == "dp_detects" else 0
     try:
         number = float(text.replace("_", ""))
-        if not (number.is_integer() if kind is int else 0 < number < most):
+        if not (number.is_integer() if kind is int else 0 < number < 1 or 0 < number <= most):
             raise ValueError
         return kind(number)
     except ValueError:
         what, more = "a whole number", ""
         if kind is float:
-            what, more = "a number", f"; it must be above 0 and below {most}"
+            what, more = (
+                "a number",
+                f"; it must be above 0 and {f'at most {most}' if most else 'below 1'}",
+            )
         raise pytest.UsageError(f"{name} must be {what}, got {text!r}{more}") from None
 
 

@@ -19,7 +19,7 @@ class Status(StrEnum):
     """How a result came out, most urgent first: a label, colours for notebooks and for terminals."""
 
     VIOLATION = "violation", "violation", "#b3261e", "red"
-    BLIND = "blind", "could not detect", "#7a5200", "yellow"
+    BLIND = "blind", "too weak", "#7a5200", "yellow"
     UNSHOWN = "unshown", "not verified", "#57606c", "yellow"
     CLEAR = "clear", "none detected", "#1d5fa8", "green"
     CONFIRMED = "confirmed", "verified", "#1b6e3c", "green"

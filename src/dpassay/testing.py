@@ -8,7 +8,7 @@
 A correct mechanism fails the test with probability at most `flake`, by default one in a million: the
 verdict is exact, not asymptotic. A test that passes does not show that the claim holds; its draws would
 have detected violations down to the `smallest_detectable` of the verdict that it returns. A test whose
-draws could not have detected anything raises `AuditTooWeak`.
+draws could have missed a large violation raises `AuditTooWeak`.
 
 Under `@given` of Hypothesis the inputs decide the seed: an example that fails does so again, and
 Hypothesis shrinks it, keeps it and tries it first the next time.
@@ -24,6 +24,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,22 +140,28 @@ def _run(
             raise InvalidInput("an assertion takes one claim; write one for each")
         if flake is not None:
             options["confidence"] = 1 - checks.probability("flake", flake)
-        sampling = sampling or Sampling(progress=False)
+        sampling = sampling or Sampling(progress=None if _visible() else False)
         found = verb(mechanism, inputs, claim, sampling=sampling, **options)
     except Exception as error:
         raised = error
         # too few draws to refute a claim make a test weak; to show that one holds is to ask for more
         if isinstance(error, NotEnoughDraws) and verb is not verify:
-            weak = f"could not have seen a violation of {claim}: {error} (flake = 1 − confidence)"
+            weak = f"too weak: a large violation of {claim} could have been missed: {error} (flake = 1 − "
+            weak += "confidence)"
             if flake is not None and claim is not None:
                 weak += f"; {_needed(as_claim(claim), flake)}"
             raised = AuditTooWeak(weak, None)
         _tell(NoResult(str(claim), f"{type(raised).__name__}: {raised}".partition("\n")[0]))
-        if isinstance(error, DpassayError):
+        if isinstance(error, DpassayError | AuditTooWeak):
             raise raised.with_traceback(None) from None  # the message says it; our frames do not
         raise
     _tell(found.verdict if isinstance(found, Hunt) else found)
     return found
+
+
+def _visible() -> bool:
+    """Whether somebody sees stderr now: pytest shows what it captured when the test is over."""
+    return "PYTEST_CURRENT_TEST" not in os.environ or sys.stderr is sys.__stderr__
 
 
 def _tell(result: Verdict | Verification | NoResult) -> None:
@@ -192,9 +199,10 @@ def assert_private(
 
     n            draws per side per pair; 20 000 unless `seconds` to spend or `detects` are given
     detects      in place of n: the relative excess over the claim that is to be detected with probability
-                 0.9, such as 0.05. A pilot of 2 000 draws a side says how many draws that takes; if the
-                 event that the audit finds needs more, it is repeated with more, at most twice. The
-                 test fails if that takes more than 10⁷, or if the last audit would still miss the excess
+                 0.9, such as 0.05; at most 3, for a claim in δ any that leaves δ below 1. A pilot of
+                 2 000 draws a side says how many draws that takes; if the event that the audit finds
+                 needs more, it is repeated with more, at most twice. The test fails if
+                 that takes more than 10⁷, or if the last audit would still miss the excess
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
@@ -239,7 +247,7 @@ def assert_private(
         weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; give "
         weak += "a larger n, a larger flake or another loss"
     _fail(verdict, flake, weak)
-    print(f"{verdict.headline}; {detected(verdict, detects, flake)}")
+    print(f"{verdict.headline}; {detected(verdict, detects)}")
     return verdict
 
 
@@ -297,7 +305,8 @@ def hunt_private(
     except PrivacyViolation as error:
         error.hunt = found
         raise
-    said = found.verdict.headline, found.verdict.caught, f"{found.tried:,} pairs were tried"
+    power = found.verdict.caught or found.verdict.on_other_events
+    said = found.verdict.headline, power, f"{found.tried:,} pairs were tried"
     print("; ".join(filter(None, said)))
     return found
 
@@ -397,8 +406,13 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     if w.event.of_representation or BITS in verdict.about.notes:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
-    lines.append(
-        "to repeat it: dp.replay(error.verdict, mechanism), error being this exception; add "
-        f"confidence={level(1 - flake)} to test as strictly"
-    )
+    lines += [
+        "to repeat it on fresh draws, wrap the assertion:",
+        "  import dpassay as dp",
+        "  try:",
+        "      ...  # this assertion",
+        "  except dp.testing.PrivacyViolation as error:",
+        "      print(dp.replay(error.verdict, mechanism))",
+        f"  # add confidence={level(1 - flake)} to test as strictly",
+    ]
     return "\n  ".join(lines)

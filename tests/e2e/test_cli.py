@@ -101,7 +101,7 @@ def test_counts_exit_status_is_the_verdict(capsys, here):
     assert "No violation of 0.5-DP detected" in out
     status, out, _ = said(capsys, "counts", "0", "1000", "0", "1000", "--claim", "eps=0.5")
     assert status == 4
-    assert "Could not have seen a violation of 0.5-DP" in out
+    assert "Too weak: a large violation of 0.5-DP" in out
     assert "No violation" not in out
 
 
@@ -115,7 +115,7 @@ def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
     status, out, _ = said(capsys, *BLIND)
     assert status == 4
     title, reason = out.splitlines()[:2]
-    assert "Could not have seen a violation of 0.5-DP" in title
+    assert "Too weak: a large violation of 0.5-DP" in title
     assert reason.startswith("│ Even on the best event only ε = ")
     assert "would have been detected with probability 0.9" in reason
     (following,) = [line for line in out.splitlines() if line.startswith("│ next")]
@@ -158,7 +158,7 @@ def test_a_replay_of_too_few_draws_is_blind(capsys, here):
     said(capsys, "audit", target, "--claim", "eps=1", "--n", "8000", "--json", "verdict.json")
     status, out, _ = said(capsys, "replay", "verdict.json", target, "--n", "25", "--seed", "3")
     assert status == 4
-    assert "Could not have seen a violation of 1-DP" in out
+    assert "Too weak: a large violation of 1-DP" in out
     assert "--loss" not in out  # a replay has none
 
 
@@ -479,12 +479,10 @@ def test_a_demo_of_too_few_draws_says_that_it_could_not_see(capsys, here):
     status, out, _ = said(capsys, "demo", "--n", "40", "--report", "few.html")
     assert status == 0
     rows = [line for line in out.splitlines() if line.startswith("│")]
-    blind = [row for row in rows if "could not detect" in row]
+    blind = [row for row in rows if "too weak" in row]
     assert blind
     assert all("✗" in row for row in blind)  # it is not right to see nothing
-    assert (here / "few.html").read_text(encoding="utf-8").count(">could not detect</td>") == len(
-        blind
-    )
+    assert (here / "few.html").read_text(encoding="utf-8").count(">too weak</td>") == len(blind)
 
 
 # --- the most likely mistakes
@@ -586,3 +584,4 @@ def test_a_plan_from_a_pilot(capsys):
     assert (status, "the pilot shows no excess over 1-DP" in out) == (0, True)
     status, _, err = said(capsys, "plan", "--canaries", "1000", "--excess", "0.2")
     assert (status, "--canaries goes with --runs" in err) == (2, True)
+    assert "leave --excess out" in err

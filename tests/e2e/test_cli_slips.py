@@ -29,7 +29,17 @@ def said(capsys, *arguments):
     ("typed", "answer"),
     [
         (("audit", "zoo:Laplace()", "--pair", "0,1", "--claim", "eps=1"), "--pair 0 1; got 0,1"),
-        (("audit", "--samples", "p.npy", "--claim", "eps=1"), "got p.npy"),
+        (
+            ("audit", "--samples", "p.npy", "--claim", "eps=1"),
+            "got p.npy. If it holds outputs on both",
+        ),
+        (
+            ("audit", "--samples", "p.csv", "--claim", "eps=1"),
+            "split it by the column that names the",
+        ),
+        (("audit", "--samples", "--claim", "eps=1"), "got nothing"),
+        (("one-run", "m.csv", "n.csv", "--claim", "eps=1"), "got m.csv and n.csv. Join two files"),
+        (("attack-rates", "--fpr", "0.1", "m.csv", "n.csv"), "a.assign(included=1)"),
         (("audit", "zoo:Laplace()", "--claim", "eps=1", "--pair"), "got nothing"),
         (("audit", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),
         (("bound", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),

@@ -48,12 +48,14 @@ def test_a_false_claim_fails_with_the_witness_in_the_message():
 
 
 def test_a_test_that_could_not_see_does_not_pass():
-    with pytest.raises(AuditTooWeak, match=r"could not have seen a violation of 1-DP: ") as caught:
+    with pytest.raises(
+        AuditTooWeak, match=r"too weak: a large violation of 1-DP could have been missed: "
+    ) as caught:
         assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=100)
     verdict, said = caught.value.verdict, str(caught.value)
     assert verdict.tone == "blind"
     assert verdict.blind in said
-    for remedy in ("100 draws a side", "larger n", "16,634 draws", "larger flake", "flake=1e-06"):
+    for remedy in ("100 draws a side", "larger n", "13,148 draws", "larger flake", "flake=1e-06"):
         assert remedy in said
     assert isinstance(caught.value, AssertionError)
     assert not isinstance(caught.value, PrivacyViolation)
@@ -61,7 +63,9 @@ def test_a_test_that_could_not_see_does_not_pass():
 
 
 def test_too_few_draws_to_test_are_a_test_that_is_too_weak():
-    with pytest.raises(AuditTooWeak, match="could not have seen a violation of eps=1: ") as caught:
+    with pytest.raises(
+        AuditTooWeak, match="too weak: a large violation of eps=1 could have been missed: "
+    ) as caught:
         assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=20)
     assert caught.value.verdict is None
     assert "(dp.plan and dpassay plan say how many)" in str(caught.value)
@@ -151,7 +155,7 @@ def test_one_report_for_a_session(more, tmp_path):
         ("test_holds", "verified", "passed"),
         ("test_known", "violation", "failed as expected"),
         ("test_not_shown", "not verified", "failed"),
-        ("test_weak", "could not detect", "failed"),
+        ("test_weak", "too weak", "failed"),
     ]
     assert '<strong><span class="sign" aria-hidden="true">✕</span>3 tests failed' in page
     for kind, times in (("violation", 2), ("clear", 1), ("blind", 1), ("confirmed", 1)):
@@ -208,7 +212,8 @@ def test_tests_that_end_with_an_error_are_in_the_report(tmp_path):
         "test_good": ("none detected", "passed"),
         "test_claim": ("no result: InvalidInput: cannot read", "failed"),
         "test_few": (
-            "no result: AuditTooWeak: could not have seen a violation of eps=1: 15 draws",
+            "no result: AuditTooWeak: too weak: a large violation of eps=1 could have been missed: "
+            "15 draws",
             "failed",
         ),
         "test_fixture": ("no result: ended before it asserted anything", "failed"),
@@ -330,7 +335,7 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
         ("--dp-report=.", "cannot be written"),
         ("-odp_n=many", "dp_n must be a whole number, got 'many'"),
         ("-odp_flake=0", "got '0'; it must be above 0 and below 1"),
-        ("-odp_detects=15", "got '15'; it must be above 0 and below 3"),
+        ("-odp_detects=15", "got '15'; it must be above 0 and at most 3"),
         ("-odp_confidence=95", "got '95'; it must be above 0 and below 1"),
         ("-odp_n=100 -odp_detects=0.1", "leave dp_n or dp_detects out"),
         ("-odp_n=2.5", "dp_n must be a whole number, got '2.5'"),
@@ -415,3 +420,17 @@ class TestHolds:
         assert found.about.n == (4000, 4000)
 """
     assert "2 passed" in pytest_in(tmp_path, test_mine_py=code).stdout
+
+
+def test_an_excess_out_of_reach_shows_nothing_of_the_code_of_dpassay(tmp_path):
+    test = """
+import dpassay as dp
+from dpassay.testing import assert_private
+
+def test_planned():
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", detects=1e-4)
+"""
+    done = pytest_in(tmp_path, test_mine_py=test)
+    assert "AuditTooWeak: to detect an excess of 0.01 % over 1-DP takes" in done.stdout
+    assert "detecting.py" not in done.stdout
+    assert "def audit_detecting" not in done.stdout

@@ -1,5 +1,7 @@
+import functools
 import html
 import json
+import math
 import re
 import sys
 
@@ -316,3 +318,36 @@ def test_legends_say_what_the_band_and_the_circle_are(seed):
     shapes = [layer["encoding"]["shape"] for layer in verdict.chart().to_dict()["layer"]
               if "shape" in layer["encoding"]]  # fmt: skip
     assert [one["scale"] for one in shapes] == [{"domain": ["witness"], "range": ["circle"]}]
+
+
+OUTPUTS = {
+    "a category and a number": lambda x, r: (int(r.integers(3)), x + r.laplace()),
+    "numbers": lambda x, r: [x + r.laplace(), r.laplace()],
+    "keys": lambda x, r: {"a": x + r.laplace(), "b": int(r.integers(3))},
+    "text": lambda x, r: "ab"[int(r.random() < 0.3 + 0.3 * x)],
+    "texts and numbers": lambda x, r: x + r.laplace() if r.random() < 0.7 else "none",
+    "mostly no number": lambda x, r: x + r.laplace() if r.random() < 0.3 - 0.2 * x else math.nan,
+    "dates": lambda x, r: np.datetime64("2026-01-01T00:00:00") + int(3600 * (x + r.laplace())),
+    "large whole numbers": lambda x, r: 2**70 + int(1000 * (x + r.laplace())),
+    "nested": lambda x, r: {"a": [x + r.laplace(), "k"], "b": None if r.random() < 0.1 else 1.5},
+}
+CHARTED = {
+    "estimate": dp.estimate,
+    "pure": dp.pure.estimate,
+    "pure bound": dp.pure.lower_bound,
+    "spectrum": dp.spectrum.estimate,
+    "renyi": functools.partial(dp.renyi.curve, orders=[2, 4]),
+    "tradeoff": dp.tradeoff.estimate,
+    "point": dp.tradeoff.point,
+    "audit": functools.partial(dp.audit, claim="eps=0.5", details=True),
+}
+
+
+@pytest.mark.parametrize("outputs", OUTPUTS)
+def test_results_on_outputs_of_every_kind_can_be_drawn_and_saved(outputs, seed):
+    mechanism = dp.from_function(OUTPUTS[outputs])
+    results = [make(mechanism, (0.0, 1.0), n=400, rng=seed) for make in CHARTED.values()]
+    results.append(dp.monitor(mechanism, (0.0, 1.0), claim="eps=0.5", max_n=400, rng=seed))
+    for result in results:
+        again = type(result).from_json(result.to_json())
+        assert "NaN" not in again.chart().to_json()

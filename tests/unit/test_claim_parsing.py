@@ -52,7 +52,7 @@ def test_claims_from_text(text, claim):
         ("eps=-1", "at least 0"),
         ("__import__('os')", "cannot read"),
         ("f-DP", r"has no text.*TradeoffDP\(points\).*from_delta"),
-        ("f-DP lowered by 0.1", "has no text"),
+        ("f-DP (2 points joined by chords) lowered by 0.1", "has no text"),
         ("Rényi DP at 3 orders (2 to 8)", r"values are missing.*RenyiCurveDP"),
         ("renyi(2)=0.1, eps=1", "'eps=1' does not go with a Rényi claim"),
         ("renyi(2)=0.1, renyi(2)=0.2", "order 2 is given twice"),
@@ -102,7 +102,10 @@ def test_what_is_printed_is_read_back(one):
         (dp.RenyiCurveDP((2, 4, 8), (0.1, 0.2, 0.4)), "Rényi DP at 3 orders (2 to 8)"),
         (dp.RenyiCurveDP((2,), (0.1,)), "Rényi DP at order 2"),
         (dp.RenyiCurveDP((2, 4), (0.1, 0.2), 1.5), "1.5 × Rényi DP at 2 orders (2 to 4)"),
-        (dp.TradeoffDP([(0, 1), (1, 0)], gap=0.1), "f-DP lowered by 0.1"),
+        (
+            dp.TradeoffDP([(0, 1), (1, 0)], gap=0.1),
+            "f-DP (2 points joined by chords) lowered by 0.1",
+        ),
     ],
 )
 def test_how_claims_are_printed(one, text):

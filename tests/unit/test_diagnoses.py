@@ -449,3 +449,65 @@ def test_a_key_that_shows_in_bits_is_no_floating_point_leak():
         found = dp.audit(mechanism, pair, "eps=1, delta=1e-3", n=4000, rng=seed, loss="bits")
         assert found.violated
         assert Fault.REPRESENTATION not in [one.kind for one in found.diagnosis]
+
+
+def _noisy_parts(*epsilons):
+    def release(x, size, rng):
+        noise = [rng.laplace(scale=1 / one, size=size) for one in epsilons]
+        return np.round(x + np.column_stack(noise), 6)
+
+    return release
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "claim", "whole"),
+    [((0.6, 0.7), "eps=1", False), ((0.447,) * 5, "eps=0.7", False), ((1.0, 1.0), "eps=1", True)],
+)
+def test_parts_use_all_of_the_claim_only_where_each_shows_about_all_of_it(epsilons, claim, whole):
+    found = dp.audit(_noisy_parts(*epsilons), (0.0, 1.0), claim, n=20_000, rng=0).diagnosis[0]
+    assert found.kind is Fault.COMPOSITION
+    assert ("each use all of" in found.sentence) == whole
+    assert ("the parts together use more than the claim" in found.sentence) != whole
+
+
+def test_a_key_without_noise_on_one_input_is_no_ratio_of_scales():
+    def histogram(rows, rng):
+        noise = {k: int(rng.geometric(0.632) - rng.geometric(0.632)) for k in "abc"}
+        return {k: rows.count(k) + noise[k] if k in rows else 0 for k in "abc"}
+
+    release = dp.from_function(histogram)
+    found = dp.audit(release, ([], ["a"]), "eps=1", n=4000, rng=0).diagnosis
+    assert found[0].kind is Fault.NO_NOISE
+    assert Fault.DATA_DEPENDENT_SCALE not in [one.kind for one in found]
+
+
+@pytest.mark.parametrize("bad", [np.nan, None])
+def test_outputs_that_fail_more_often_on_one_input_are_a_failure(bad):
+    def release(x, rng):
+        fails = rng.random() < (0.05 if x else 0.01)
+        return bad if fails else round(x + rng.laplace(), 6)
+
+    verdict = dp.audit(dp.from_function(release), (0.0, 1.0), "eps=1.2", n=8000, rng=0)
+    assert verdict.violated
+    assert verdict.diagnosis[0].kind is Fault.FAILURE
+
+
+def test_a_claim_of_chords_says_so_below_its_headline_and_suggests_no_scale():
+    points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
+    gaussian = (lambda x, size, rng: np.round(x + rng.normal(size=size), 6)), (0.0, 1.0)
+    verdict = dp.audit(*gaussian, dp.TradeoffDP(points), n=20_000, rng=0)
+    assert verdict.headline == "violation of f-DP (21 points joined by chords)"
+    for again in (verdict, dp.Verdict.from_json(verdict.to_json())):
+        assert str(again).splitlines()[1].startswith("  claim: the claim is the given points")
+        assert again.view().summary[0].startswith("The claim is the given points")
+    assert not {Fault.SCALE, Fault.SHIFT} & {one.kind for one in verdict.diagnosis}
+
+
+def test_answers_without_noise_of_their_own_suggest_no_composition_and_no_scale():
+    def release(x, rng):  # variant 5 of the sparse vector technique
+        threshold = rng.laplace(scale=2)
+        return [bool(answer >= threshold) for answer in (1 - x, 1 - x, 1 - x, x, x, x)]
+
+    verdict = dp.audit(dp.from_function(release), (0.0, 1.0), "eps=1", n=8000, rng=0)
+    assert verdict.violated
+    assert [one.kind for one in verdict.diagnosis] == [Fault.NONE]

@@ -157,3 +157,22 @@ def test_counts_far_out_are_an_interval(seed):
         lambda x, n, rng: rng.poisson(20 + 3 * x, n), (0, 1), "eps=.5", n=20_000, rng=seed
     )
     assert re.fullmatch(r"output (≥|≤) [\d.]+", verdict.witness.event.words)
+
+
+@pytest.mark.parametrize(
+    ("unit", "scale", "loss"), [("D", 7, "logistic"), ("s", 500, "auto"), ("s", 3600, "auto")]
+)
+def test_thresholds_of_dates_are_dates_that_can_be_counted(unit, scale, loss, seed):
+    rng = np.random.default_rng(seed)
+    p, q = (
+        np.datetime64("2023-03-15", unit)
+        + np.round(rng.laplace(centre, scale, 2000)).astype(int).astype(f"m8[{unit}]")
+        for centre in (0, scale)
+    )
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=0.1", loss=loss)
+    event, said = verdict.witness.event, str(verdict.witness.event)
+    code = re.sub(r"(20[\dT:-]+)", r"np.datetime64('\1')", said.replace("the output", "output"))
+    code = code.replace("≥", ">=").replace("≤", "<=")
+    for side in (p, q):  # the words, as a person would count them
+        count = sum(bool(eval(code, {"np": np, "output": output})) for output in side)
+        assert event.count(from_raw(side, len(side))) == count

@@ -69,7 +69,7 @@ def test_what_a_claim_says_of_renyi_divergences_is_drawn(claim, claimed):
 def test_the_evidence_of_a_monitor_is_drawn_with_its_limit():
     verdict = dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.3", max_n=2000, rng=0)
     (drawn,) = figures.evidence("k", verdict)
-    assert tuple(drawn.columns) == ("draws a side", "log evidence")
+    assert tuple(drawn.columns) == ("draws a side", "log of the wealth")
     assert float(drawn.rows[-1][1]) == pytest.approx(verdict.evidence[-1, 1], abs=1e-3)
     assert "5%" in drawn.caption
     assert verdict.chart().to_dict()["layer"]

@@ -10,12 +10,15 @@ from scipy.stats import binom, norm
 import dpassay as dp
 from dpassay.auditing import plans
 from dpassay.auditing.audits import refutes
+from dpassay.bounds.joint_test import evidence
+from dpassay.bounds.ordering import Counts
+from dpassay.bounds.power import exact_power
 from dpassay.errors import InvalidInput
 
 
 def test_a_plan_is_what_the_power_says():
     plan = dp.plan(dp.PureDP(0.5), excess=1.0, event=math.exp(-1) / 2)
-    assert 155 <= plan.held_out <= 170  # Laplace, the event below 0
+    assert 165 <= plan.held_out <= 180  # Laplace, the event below 0
     assert dp.plan(dp.PureDP(0.5), excess=1.0).held_out < plan.held_out  # the best of all events
     assert plan.draws == math.ceil(plan.held_out / 0.75)
     assert "draws a side" in str(plan)
@@ -23,6 +26,27 @@ def test_a_plan_is_what_the_power_says():
     assert dp.Plan.from_json(plan.to_json()).draws == plan.draws
     with pytest.raises(InvalidInput, match="excess"):
         dp.plan("eps=1", excess=0.0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "excess"), [("eps=4", 0.5), ("eps=4, delta=1e-5", 1.0), ("eps=2", 1.0)]
+)
+def test_audits_of_randomized_response_have_the_power_that_was_planned(claim, excess, seeds):
+    """At a corner of what the claim allows; the normal limit planned draws that could not refute."""
+    plan = dp.plan(claim, excess=excess)
+    coin = dp.zoo.RandomizedResponse(plan.actual)
+    caught = [dp.audit(coin, (0, 1), claim, n=plan.draws, rng=s).violated for s in seeds[:40]]
+    assert sum(caught) >= binom.ppf(1e-4, len(caught), 0.85)
+
+
+def test_the_exact_power_is_the_probability_of_the_rejected_counts():
+    p, q, n, claim, gamma = 0.996, 0.016, 120, dp.GaussianDP(4.0), 0.05
+    slow = 0.0
+    for j in range(10):
+        for i in range(n - 8, n + 1):
+            if evidence(Counts(i, n, j, n), claim, gamma).p_value <= gamma:
+                slow += binom.pmf(i, n, p) * binom.pmf(j, n, q)
+    assert exact_power(p, q, n, claim, gamma) == pytest.approx(slow, abs=2e-3)
 
 
 @pytest.mark.usefixtures("few_simulations")
@@ -81,7 +105,7 @@ def test_audits_of_laplace_noise_have_the_power_that_was_planned(seeds):
     """Laplace noise needs more draws than a coin."""
     plan = laplace_plan()
     assert plan.draws > 1.2 * dp.plan("eps=0.5", excess=1.0).draws
-    assert plan.simulated == 320
+    assert plan.simulated == 600
     caught = [
         dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", n=plan.draws, rng=seed).violated
         for seed in seeds[:60]
@@ -140,9 +164,9 @@ def test_a_mechanism_that_keeps_the_claim_is_no_shape():
 
 def test_a_mechanism_is_a_shape():
     found = dp.plan("eps=0.5", pair=(0.0, 1.0), shape=dp.zoo.Laplace(1.0))
-    assert (found.shape, found.simulated) == ("mechanism", 320)
+    assert (found.shape, found.simulated) == ("mechanism", 600)
     assert 0.7 < found.draws / laplace_plan().draws < 1.4
-    assert "by 320 audits of the mechanism" in str(found)
+    assert "by 600 audits of the mechanism" in str(found)
 
 
 @pytest.mark.parametrize("given", [{"event": 0.2}, {"shape": "laplace"}])

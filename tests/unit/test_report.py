@@ -245,11 +245,12 @@ def test_an_audit_that_could_not_see_says_so_at_the_top(rendered):
     text, parsed = rendered["blind"]
     assert banner(parsed) == "blind"
     top = text[text.index('<div class="banner blind">') :]
-    assert "Could not have seen a violation" in top[:300]
-    assert "Could not have seen a violation</title>" in text
+    assert "Too weak: a large violation could have been missed" in top[:300]
+    assert "Too weak: a large violation could have been missed</title>" in text
     assert blind_verdict().view().sentence == (
-        "This audit could not have refuted 0.5-DP: the event that was tested happened in none of the "
-        "draws on both inputs. It certifies only that ε is at least 0, with 95% confidence."
+        "This audit could have missed a large violation of 0.5-DP: the event that was tested happened "
+        "in none of the draws on both inputs. It certifies only that ε is at least 0, with 95% "
+        "confidence."
     )
     assert "</script><script>alert(1)</script>" in parsed.text  # the reason, as text
     assert "neither for the claim nor against it" in parsed.text
@@ -306,14 +307,14 @@ def test_an_overview_counts_all_three_kinds():
         "violation",
         "2 violations",
         "2 of 4 claims are refuted, each at its own confidence. For 1 of 4 no violation was detected. "
-        "1 of 4 audits could not have refuted anything.",
+        "1 of 4 audits could have missed a large violation.",
     )
     assert overview([clear, blind, blind]) == (
         "blind",
-        "2 audits could not have seen a violation",
-        "For 1 of 3 no violation was detected. 2 of 3 audits could not have refuted anything.",
+        "2 audits too weak to see a large violation",
+        "For 1 of 3 no violation was detected. 2 of 3 audits could have missed a large violation.",
     )
-    assert overview([blind, blind])[2] == "2 of 2 audits could not have refuted anything."
+    assert overview([blind, blind])[2] == "2 of 2 audits could have missed a large violation."
     assert banner(Page(report.render([clear, blind]))) == "blind"
     assert banner(Page(report.render([blind, broken]))) == "violation"
     assert banner(Page(report.render([clear, clear]))) == "clear"

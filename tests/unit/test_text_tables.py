@@ -289,3 +289,43 @@ def test_text_in_other_encodings_is_read(encoding):
         split_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
     with pytest.raises(dp.errors.InvalidInput, match="decimal"):
         Marks(";").check()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["31.12.2024", "01.02.2024"], ["2024-12-31", "2024-02-01"]),
+        (["01.02.2024", "03.02.2024"], ["2024-02-01", "2024-02-03"]),
+        (["31.12.2024 09:30", "01.02.2024 10:00"], ["2024-12-31T09:30", "2024-02-01T10:00"]),
+        (["31/12/2024", "01/02/2024"], ["2024-12-31", "2024-02-01"]),
+        (["12/31/2024", "01/02/2024"], ["2024-12-31", "2024-01-02"]),
+        (["01/02/2024", "03/02/2024"], None),  # either reading fits
+        (["31/12/2024", "12/31/2024"], None),
+        (["31.13.2024", "01.02.2024"], None),
+        (["31.12.2024", "2024-02-01"], None),  # one date in two ways may be two outputs
+        (["31.12.2024", "1.2.2024"], None),
+        (["31.12.2024", "unknown"], None),
+    ],
+)
+def test_european_and_american_dates_are_dates_where_only_one_reading_fits(twin, written, read):
+    [column] = read_table(twin("dates", {"day": written})).columns
+    if read is None:
+        assert column.tolist() == written
+    else:
+        assert column.dtype.kind == "M"
+        assert np.array_equal(column, np.array(read, dtype="M8[us]"))
+
+
+def test_dates_that_may_be_read_in_two_ways_are_noted(twin, seed):
+    rng = np.random.default_rng(seed)
+
+    def draws(name, days):
+        return twin(name, {"day": [f"{day:02}/03/2024" for day in rng.integers(1, days, 200)]})
+
+    assert any(
+        "day or the month" in note
+        for note in dp.from_samples(draws("p", 13), draws("q", 13)).remarks
+    )
+    assert not dp.from_samples(draws("p", 29), draws("q", 29)).remarks
+    with pytest.raises(UnreadableFile, match="holds dates in p.* and words in q"):
+        dp.from_samples(draws("p", 29), draws("q", 13))

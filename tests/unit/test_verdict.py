@@ -108,6 +108,22 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
     assert "1,000 a side" not in page
     drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
     assert "provided they are independent" in report.render([drawn])
+    assert "assumes" not in dict(found.view().rows)
+
+
+def test_results_on_files_say_what_is_assumed_of_them_once(tmp_path):
+    rng = np.random.default_rng(1)
+    paths = [tmp_path / name for name in ("p.npy", "q.npy")]
+    for path in paths:
+        np.save(path, rng.normal(size=1000))
+    audited = dp.audit(dp.from_samples(*paths), claim="eps=1")
+    for found in (audited, dp.bound(dp.from_samples(*paths), of="eps")):
+        assert dict(found.view().rows)["assumes"].startswith(
+            "every row is the output of a run of its"
+        )
+        page = report.render([found])
+        assert page.count("every row is the output of a run of its own") == 1
+        assert "provided they are independent" not in page
 
 
 def test_rows_of_the_budget_that_are_alike_are_one():

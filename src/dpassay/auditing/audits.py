@@ -142,7 +142,7 @@ def audit(
         checks.one_of("details", details, ("violation",), remedy="or True or False")
     else:
         checks.flag("details", details)
-    gamma = (1 - checks.probability("confidence", confidence)) / len(claims)
+    gamma = (1 - checks.probability("confidence", confidence)) / len(claims)  # Bonferroni
     how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
     drawn = {"rng": rng, "sampling": sampling, "relation": relation, "features": features}
     choices, seen, planned = _counted(mechanism, pairs, claims, gamma, **how, **drawn)

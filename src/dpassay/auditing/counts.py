@@ -146,7 +146,7 @@ def audit_counts(
     if likelier is not None:
         checks.one_of("likelier", likelier, ("first", "second"))
     tests = statements(counts, claim, likelier)
-    share = gamma / len(tests)
+    share = gamma / len(tests)  # Bonferroni
     second = second_bound([(test, share) for _, test in tests], claim)
     level = share if second is None else share - SECOND * share
     found = joint.evidence_of([(test, level) for _, test in tests], claim)

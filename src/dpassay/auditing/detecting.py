@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from dpassay import validation as checks
@@ -15,9 +16,13 @@ from dpassay.auditing.plans import (
     smallest_excess,
 )
 from dpassay.blackbox.library_objects import claim_on
-from dpassay.errors import AuditTooWeak, InvalidInput
+from dpassay.bounds.power import detectable
+from dpassay.errors import AuditTooWeak, InvalidInput, NotEnoughDraws
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, gaussian_mu
+from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND
 from dpassay.results.verdict import Verdict
+from dpassay.rounding import number
 from dpassay.sampling.draw import Sampling, Seed
 
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
@@ -26,8 +31,11 @@ _PILOT, _MOST_DRAWS = 2000, 10_000_000
 #: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
 _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
 
-#: `detects` is below this.
+#: `detects` is at most this, so that a percentage is refused; an excess of δ is often far larger.
 _LARGEST_EXCESS = 3.0
+
+#: Expected count, on the rarer side, of an event that is best for a claim in δ.
+_RARE = 0.1
 
 
 def audit_detecting(
@@ -50,28 +58,37 @@ def audit_detecting(
     """
     if n is not None or seconds is not None:
         raise InvalidInput("detects chooses the draws: leave n and seconds out")
-    checks.real("detects", detects, above=0.0, below=_LARGEST_EXCESS, remedy="20 % is 0.2")
+    pairs_listed = pairs if isinstance(pairs, list) else [pairs]
+    claims = [as_claim(claim_on(claim, mechanism, pair)) for pair in pairs_listed]
+    most = min(map(_largest_excess, claims), default=_LARGEST_EXCESS)
+    checks.real("detects", detects, above=0.0, at_most=most, remedy="20 % is 0.2")
     shares = [share * (1 - confidence) for share in _TRIES]
     made = max(
         (
             plan(
                 mechanism,
                 pair,
-                claim_on(claim, mechanism, pair),
+                one,
                 excess=detects,
                 confidence=1 - shares[0],
                 pilot=_PILOT,
                 rng=rng,
-                sampling=replace(sampling, progress=False),
+                sampling=sampling,
             )
-            for pair in (pairs if isinstance(pairs, list) else [pairs])
+            for pair, one in zip(pairs_listed, claims, strict=True)
         ),
         key=lambda one: one.draws or math.inf,
     )
+    options |= {"rng": rng, "sampling": sampling}
     if made.draws is None or made.draws > _MOST_DRAWS:
+        with suppress(NotEnoughDraws):  # a violation that few draws show needs no plan
+            few: Verdict = audit(
+                mechanism, pairs, claim, n=_PILOT, confidence=1 - shares[0], **options
+            )
+            if few.violated:
+                return few
         raise AuditTooWeak(_unreachable(made, detects), None)
     n = max(made.draws, _PILOT)
-    options |= {"rng": rng, "sampling": sampling}
     for share in shares:
         found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=1 - share, **options)
         if n == _MOST_DRAWS or not _misses(found, detects):
@@ -101,7 +118,7 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
     said = (
         f"detects = {detects:g} is to detect {wanted} where {claim.short} is claimed; with {draws:,} "
         f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. "
-        f"{_remedies(detects * _excess(verdict, detects), f'above {draws:,}')}"
+        f"{_remedies(claim, detects * _excess(verdict, detects), f'above {draws:,}')}"
     )
     if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
         said += (
@@ -119,14 +136,16 @@ def _unreachable(made: Plan, detects: float) -> str:
     shows = "on an event like the best of a pilot"
     if gaussian:
         shows, event = "for Gaussian noise", None
-    possible = smallest_excess(claim, _MOST_DRAWS, made.confidence, event, _LARGEST_EXCESS)
-    detected = f"about {100 * possible:.3g} %"
+    most = _largest_excess(claim)
+    possible = smallest_excess(claim, _MOST_DRAWS, made.confidence, event, most)
+    detected = f"about {_percent(possible)}"
     if math.isinf(possible):
-        detected = f"none below {100 * _LARGEST_EXCESS:.3g} %"
+        detected = f"no excess up to {_percent(most)}"
+    which = "" if claim.parameter == "delta" else _in_parameter(claim)  # the claim says "in δ"
     said = (
-        f"to detect an excess of {100 * detects:.3g} %{_in_parameter(claim)} over {claim.short} takes "
+        f"to detect an excess of {_percent(detects)}{which} over {claim.short} takes "
         f"{takes} draws a side {shows}. A test makes {_MOST_DRAWS:,} at most, which detect {detected}. "
-        f"{_remedies(possible, f'= {made.draws:,}' if made.draws else '')}"
+        f"{_remedies(claim, possible, f'= {made.draws:,}' if made.draws else '')}"
     )
     if gaussian and claim.point is not None:
         mu = gaussian_mu(*claim.point)
@@ -137,11 +156,25 @@ def _unreachable(made: Plan, detects: float) -> str:
     return said
 
 
-def _remedies(possible: float, n: str) -> str:
+def _remedies(claim: Claim, possible: float, n: str) -> str:
     """What to give in place of `detects`: the excess that is possible, if one is, or n."""
-    given = [f"detects={math.ceil(100 * possible) / 100:g}"] if possible < _LARGEST_EXCESS else []
+    excess = math.ceil(100 * possible) / 100 if math.isfinite(possible) else math.inf
+    given = [f"detects={excess:g}"] if excess <= _largest_excess(claim) else []
     given += [f"n {n} in place of detects"] if n else []
-    return f"Give {', '.join(given)} or a larger flake" if given else "Give a larger flake"
+    if not given:
+        return "Give n in place of detects (a test that passes then says what n draws detect)"
+    return f"Give {', '.join(given)} or a larger flake"
+
+
+def _largest_excess(claim: Claim) -> float:
+    """The most that `detects` may be: of a claim in δ what leaves δ below 1."""
+    if claim.parameter != "delta":
+        return _LARGEST_EXCESS
+    return 0.99 * claim.largest / claim.value - 1 if claim.value else 0.99 * claim.largest
+
+
+def _percent(excess: float) -> str:
+    return f"{100 * excess:,.0f} %" if excess >= 10 else f"{100 * excess:.3g} %"
 
 
 def _in_parameter(claim: Claim) -> str:
@@ -149,16 +182,13 @@ def _in_parameter(claim: Claim) -> str:
     return f" in {claim.symbol}" if claim.point is not None and claim.point[1] else ""
 
 
-def detected(verdict: Verdict, detects: float | None, flake: float) -> str:
+def detected(verdict: Verdict, detects: float | None) -> str:
     """Which excess an audit that refuted nothing would have detected; AuditTooWeak if not `detects`."""
+    __tracebackhide__ = True
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
     if detects is None:
-        said = verdict.caught or "no score told the outputs on the two inputs apart"
-        if not gaussian_needs_more_draws(claim) or not verdict.caught:
-            return said
-        least = smallest_excess(claim, draws, 1 - flake, None, _LARGEST_EXCESS)
-        least = claim.value + least * (claim.value or 1.0)
-        return f"{said}; for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
+        unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
+        return verdict.caught or "; ".join(filter(None, unknown))
     if _misses(verdict, detects):
         raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
     shown, rest = "on an event like this", ""
@@ -166,6 +196,42 @@ def detected(verdict: Verdict, detects: float | None, flake: float) -> str:
         shown += " and for Gaussian noise"
         rest = "; a larger δ on rarer events may be missed"
     return (
-        f"an excess of {100 * detects:.3g} %{_in_parameter(claim)} {shown} would be detected with "
-        f"probability 0.9{rest}"
+        f"an excess of {_percent(detects)}{_in_parameter(claim)} {shown} would be detected with "
+        f"probability 0.9 ({draws:,} draws a side){rest}"
+    )
+
+
+def on_other_events(verdict: Verdict) -> str:
+    """What an audit detects on rarer events: of an (ε, δ) claim for Gaussian noise, of δ at best.
+
+    Empty where it does not matter, or where no event was searched for.
+    """
+    claim, about, w = verdict.claim, verdict.about, verdict.witness
+    searched = about.pair is not None and about.method not in (REPLAY, REPLAY_OF_BOUND)
+    if verdict.violated or not searched or verdict.draws is not None or not about.n:
+        return ""
+    if claim.parameter == "delta":
+        level = 1 - verdict.confidence if w.level is None else w.level
+        best = detectable(_RARE / w.n_q, w.n_p, w.n_q, claim, level)
+        least = "no δ" if math.isinf(best) else f"δ = {number(best)}"
+        return (
+            f"at best, on outputs that come on one input alone, {least} would be detected with "
+            "probability 0.9"
+        )
+    if not gaussian_needs_more_draws(claim) or verdict.unlearned:
+        return ""
+    return _for_gaussian(claim, min(about.n), verdict.confidence, verdict.smallest_detectable)
+
+
+@lru_cache(maxsize=256)
+def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float | None) -> str:
+    """The ε that is detected for Gaussian noise, and the claim on μ where that is much larger."""
+    least = smallest_excess(claim, draws, confidence, None, _LARGEST_EXCESS)
+    least = claim.value + least * (claim.value or 1.0)
+    said = f"for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
+    if on_event is None or claim.point is None or least < 2 * on_event - claim.value:
+        return said
+    return (
+        f"{said} (where the noise is Gaussian, a claim of mu={gaussian_mu(*claim.point):.4g} detects a "
+        "far smaller excess)"
     )

@@ -22,7 +22,7 @@ from dpassay import validation as checks
 from dpassay.auditing.audits import refutes
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.blackbox.zoo import Gaussian, Laplace
-from dpassay.bounds.power import draws_needed, normal_limit
+from dpassay.bounds.power import draws_needed, draws_needed_exactly, normal_limit
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.event_selection import EventCriterion, select_events
@@ -30,6 +30,7 @@ from dpassay.learning.hit_rates import ThresholdEvent
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim, GaussianDP, gaussian_mu
 from dpassay.privacy.provenance import level
+from dpassay.results.estimates import SECOND
 from dpassay.rootfinding import bisect
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Progress
@@ -40,8 +41,9 @@ from dpassay.tables import Shown
 _LEAST, _LEARN = 8, 4
 #: Shapes that can be assumed.
 SHAPES = ("coin", "laplace", "gaussian")
-#: Simulated audits, round after round, each with the draws that the rounds before suggest.
-_ROUNDS = (40, 80, 200)
+#: Simulated audits, round after round, each with the draws that the rounds before suggest, and by which
+#: factor these may change: a round in which all audits refute says little on how many draws would do.
+_ROUNDS, _STEP = (40, 80, 160, 320), 2.5
 #: Plans of more draws than these are not simulated.
 _SIMULATED = 1_000_000
 #: A search for the draws to begin with: the fewest, a factor, audits for each, and how many refute then.
@@ -165,9 +167,9 @@ def plan(
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
-    98
+    80
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
-    169
+    174
     >>> found = dp.plan(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", pilot=2000)
     >>> 150 < found.draws < 500
     True
@@ -213,11 +215,14 @@ def plan(
         broken, truth = _noise_and_region(shape, goal.claim.at(actual))
     elif not goal.claim.set_by_events:
         broken, rarer = _coin(goal.claim.at(actual), rarer)
+    elif rarer is None and goal.claim.parameter == "epsilon":
+        rarer = _randomized_response(truth)
     rarer = _best_rarity(truth, goal) if rarer is None else rarer
     if not goal.claim.set_by_events:
         unknown = goal.plan(None, shape=shape, actual=actual, event=rarer)
         return _simulated(unknown, goal, broken, (0.0, 1.0), None, rng)
-    found = goal.plan(goal.test(truth, rarer), shape=shape, actual=actual, event=rarer)
+    held = draws_needed_exactly(float(truth(rarer)), rarer, goal.claim, goal.gamma, power)
+    found = goal.plan(held, shape=shape, actual=actual, event=rarer)
     if broken is None or found.draws is None or found.draws > _SIMULATED:
         return found
     return _simulated(found, goal, broken, (0.0, 1.0), found.draws, rng)
@@ -236,10 +241,15 @@ class _Goal:
     def share(self) -> float:
         return 0.25 if self.train is None else self.train
 
+    @property
+    def gamma(self) -> float:
+        """The significance level of the test: a part of it may pay for a second bound."""
+        return (1 - self.confidence) * (1 - SECOND * (self.claim.companion() is not None))
+
     def test(self, truth: Callable[[Any], Any], rarer: float) -> int | None:
         """The draws that test an event of this probability on the rarer side."""
         p = float(truth(rarer))
-        return draws_needed(p, rarer, self.claim, 1 - self.confidence, self.power)
+        return draws_needed(p, rarer, self.claim, self.gamma, self.power)
 
     def draws(self, held: int | None) -> int | None:
         """The draws of an audit of which so many test."""
@@ -325,13 +335,18 @@ def _more_draws(truth: Claim) -> str:
     return f": noise takes more (shape {' or '.join(fitting)})" if fitting else ""
 
 
+def _randomized_response(truth: Callable[[Any], Any]) -> float:
+    """The probability q of an event whose complement has the probability q on the other input."""
+    return float(bisect(lambda q: truth(q) <= 1 - q, 0.0, 0.5)[0])
+
+
 def _coin(truth: Claim, rarer: float | None) -> tuple[Callable[..., Any], float]:
     """Two Bernoulli distributions for which a claim about divergences is tight, and the smaller P(1).
 
     By default those of randomized response. Both directions keep the claim.
     """
     if rarer is None:
-        rarer = bisect(lambda q: truth.region(q) <= 1 - q, 0.0, 0.5)[0]
+        rarer = _randomized_response(truth.region)
     q = rarer
     p = min(float(truth.region(q)), 1 - float(truth.region_inverse(1 - q)))
     return lambda x, size, rng: rng.random(size) < (q if x else p), q
@@ -396,7 +411,8 @@ def _simulated(
             likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
             if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
                 return replace(found, simulated=bar.done, draws=None, held_out=None)
-            draws = max(math.ceil((distance / float(rates[k])) ** 2), _LEAST)
+            wanted = (distance / float(rates[k])) ** 2
+            draws = max(math.ceil(min(max(wanted, draws / _STEP), draws * _STEP)), _LEAST)
     held = round(draws * (1 - goal.share))
     return replace(found, simulated=bar.done, draws=draws, held_out=held)
 

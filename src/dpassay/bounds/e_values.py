@@ -48,7 +48,7 @@ SAFETY = 1e-9
 _PRIOR = 0.5
 #: Where Σp − Σq counts as 0 for a projection that only moves a guess.
 _NEARLY = 1e-7
-#: How much of 2n·KL counts as noise with n draws: log n less this, within limits; see `_log_factors`.
+#: How much of 2n·KL counts as noise with n draws: log n less this, within limits; see `_gained`.
 _NOISE, _LEAST, _MOST = 3.0, 1.0, 4.0
 #: Shares of the largest bet size that are tried.
 _BET_SIZES = np.geomspace(1e-3, 1.0, 25)

@@ -12,9 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import binom
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.joint_test import SPENT_ON_SET
+from dpassay.bounds.joint_test import SPENT_ON_SET, evidence
 from dpassay.bounds.ordering import Contour, Counts, approximate_critical_values, contour, window_of
 from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
@@ -26,6 +27,9 @@ _CLOSE = 0.05
 _MORE = 10_000
 #: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
+#: Counts at which `exact_power` computes p-values; a plan is raised with it up to so many draws, or so
+#: many expected counts of the event (or its complement) on the input on which it is rarer.
+_KNOTS, _RAISED, _FEW = 10, 10_000, 100
 
 
 @lru_cache(maxsize=256)
@@ -48,6 +52,29 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
     window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
     lattice = Lattice(window, _rejected(q, n, m, claim, gamma))
     return float(lattice.tail(np.array([q]), np.array([p]))[0])
+
+
+def exact_power(p: float, q: float, n: int, claim: Claim, gamma: float) -> float:
+    """The probability that the test at level γ rejects the claim with n draws a side, up to about 1e-3.
+
+    By exact p-values at some of the likely counts j, between which the smallest i that is rejected is
+    interpolated. `power` is too large where counts are few, and at a corner of what the claim allows.
+    """
+    first, last = (int(binom.ppf(tail, n, q)) for tail in (1e-4, 1 - 1e-4))
+    least, most = int(binom.ppf(1e-4, n, p)) - 1, int(binom.ppf(1 - 1e-4, n, p)) + 1
+    knots = np.unique(np.linspace(first, last, _KNOTS).astype(int))
+    rejected = []
+    for j in knots.tolist():
+        low, high = least, most  # rejected from `high` on; never below what a smaller j needs
+        while high - low > 1:
+            i = (low + high) // 2
+            found = evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value <= gamma
+            low, high = (low, i) if found else (i, high)
+        rejected.append(high)
+        least = high - 1
+    counts = np.arange(first, last + 1)
+    least_i = np.round(np.interp(counts, knots, rejected))
+    return float(binom.pmf(counts, n, q) @ binom.sf(least_i - 1, n, p))
 
 
 def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
@@ -150,6 +177,23 @@ def draws_needed(
         elif turn % 3 == 2 or not low < n < high:
             n = (low + high) / 2
     return high if high <= most else None
+
+
+def draws_needed_exactly(
+    p: float, q: float, claim: Claim, gamma: float, chance: float
+) -> int | None:
+    """`draws_needed`, raised where `exact_power` with as many is less than the chance asked for."""
+    n = draws_needed(p, q, claim, gamma, chance)
+    if n is None or (n > _RAISED and n * min(q, 1 - q) > _FEW):
+        return n
+    low, high = n - 1, n
+    while exact_power(p, q, high, claim, gamma) < chance:
+        low, high = high, math.ceil(1.25 * high)
+    while high - low > max(1, high // 50):
+        middle = (low + high) // 2
+        enough = exact_power(p, q, middle, claim, gamma) >= chance
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 def normal_limit(

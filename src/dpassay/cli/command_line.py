@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 import warnings
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import typer
@@ -32,11 +32,17 @@ def _explain_slips(arguments: list[str]) -> None:
     for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
         if option in options:
             at = options.index(option)
-            given = [a for a in arguments[at + 1 : at + 3] if not a.startswith("--")]
+            given = [*takewhile(lambda a: not a.startswith("--"), arguments[at + 1 : at + 3])]
             if option != arguments[at]:
                 given = [arguments[at].partition("=")[2]]
             if len(given) < 2:
                 got = given[0] if given else "nothing"
+                if _DATA.search(got):
+                    got += (
+                        ". If it holds outputs on both inputs, split it by the column that names the "
+                        "input; with pandas, of the table t: for k, g in t.groupby('input'): "
+                        "g.drop(columns='input').to_csv(f'{k}.csv', index=False)"
+                    )
                 raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
     if marks := {"--delimiter", "--separator", "--sep"}.intersection(options):
         raise InvalidInput(
@@ -57,14 +63,20 @@ def _explain_slips(arguments: list[str]) -> None:
             f"{verb} takes one --claim, got {claims}; run it once for each, with a --confidence that "
             f"pays for all ({1 - 0.05 / claims:.4g} each is 0.95 together)"
         )
-    if verb not in ("audit", "bound", "verify", "estimate") or "--sample" in options:
-        return  # the parser says which option is meant
     start = options.index("--samples") + 3 if "--samples" in options else 1
     alone = [  # not the value of an option
         value
         for before, value in zip(arguments[start - 1 :], arguments[start:], strict=False)
         if _DATA.search(value) and not before.startswith("-")
     ]
+    if verb in ("one-run", "attack-rates") and len(alone) > 1:
+        raise InvalidInput(
+            f"{verb} takes one file, with a column that is 1 for what was included in training and 0 for "
+            f"the rest; got {' and '.join(alone)}. Join two files, of which the first was included, with "
+            "pandas: pd.concat([a.assign(included=1), b.assign(included=0)]).to_csv('s.csv', index=False)"
+        )
+    if verb not in ("audit", "bound", "verify", "estimate") or "--sample" in options:
+        return  # the parser says which option is meant
     if alone and start > 1:
         raise InvalidInput(f"--samples takes two files, one for each input; {alone[0]} is a third")
     if alone:

@@ -259,7 +259,7 @@ def earlier(path: Path) -> list[Any]:
 def _their_columns(results: list[Any]) -> list[str] | None:
     """The columns that results on files are about, as --columns writes them."""
     from dpassay.auditing.replays import named
-    from dpassay.sampling.files import typed_names
+    from dpassay.sampling.identifiers import typed_names
 
     origins = [one.about.files[0] for one in results if hasattr(one, "about") and one.about.files]
     return [typed_names(origins[0].columns)] if origins and named(origins[0]) else None

@@ -196,9 +196,11 @@ def plan(
     how["confidence"] = confidence
     made: Any
     if canaries:
-        if target is not None or (excess, shape, event) != (None, "coin", None):
+        given = {"TARGET": target, "--excess": excess, "--event": event}
+        given["--shape"] = None if shape == "coin" else shape
+        if others := [name for name, value in given.items() if value is not None]:
             raise InvalidInput(
-                "--canaries goes with --runs, --auc and --delta: leave the others out"
+                f"--canaries goes with --runs, --auc and --delta: leave {', '.join(others)} out"
             )
         options: Any = {"auc": auc, "delta": delta, "confidence": confidence}
         made = plan_canaries(claim, canaries=canaries, runs=runs or 1, **options)

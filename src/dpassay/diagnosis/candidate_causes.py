@@ -55,7 +55,7 @@ _TELLING = 0.25
 #: Coordinates share their noise from this correlation on.
 _SAME = 0.99
 #: Numbers of at most this many different values are categories.
-_CATEGORIES = 7
+CATEGORIES = 7
 #: Spreads differ from this ratio on, and decide from the second one on.
 _RATIO, _LARGE_RATIO = 1.2, 1.5
 #: Noise is too small if the claim needs so much more of it.
@@ -171,8 +171,10 @@ class CandidateCauses:
         top = np.argsort(-counts.sum(axis=0), kind="stable")[:_KINDS]
         kinds, counts = [kinds[k] for k in top], counts[:, top]
         bad = [k for k, one in enumerate(kinds) if fails(one)]
-        if bad and self._breaks(self._weighed(counts[:, bad].sum(axis=1))):
-            return [CandidateCause(Fault.FAILURE, failing(kinds[bad[0]]))]
+        for failure in [failing(kinds[k]) for k in bad[:1]]:
+            broken = self._breaks(self._weighed(counts[:, bad].sum(axis=1)))
+            if broken or self._is_witness(failure):  # more draws have counted the witness
+                return [CandidateCause(Fault.FAILURE, failure)]
         found = []
         share = counts / [[len(self.p)], [len(self.q)]]
         apart = share[0] - share[1]
@@ -193,8 +195,11 @@ class CandidateCauses:
         weighed = self._weighed(counts @ has) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
         found = []
-        if self._breaks(weighed[best]):
-            found = self._categorical(labelled(listed[best]))
+        label = labelled(listed[best]) if listed else cut
+        if self._breaks(weighed[best]) or self._is_witness(label):
+            found = self._categorical(label)
+            if label.words.endswith(" is empty") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
+                found = [CandidateCause(Fault.FAILURE, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
         return found
@@ -243,7 +248,8 @@ class CandidateCauses:
         if not guilty and len(telling) < 2:
             return found
         single = self._single(best, [one for _, _, one in telling])
-        if not guilty:
+        if not guilty:  # nor does an event of one part
+            single = [one for one in single if not one.event_alone]
             parts = tuple(cut for cut, _, _ in telling)
             return [*found, CandidateCause(Fault.COMPOSITION, best[0], parts=parts), *single]
         quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
@@ -280,7 +286,7 @@ class CandidateCauses:
         ):
             if constant and np.mean(other == value) < 0.5 and not found:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
-        if one.values.size <= _CATEGORIES:
+        if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
@@ -322,7 +328,11 @@ class CandidateCauses:
         error = 7.0 / math.sqrt(
             min(side.size for side in one.sides)
         )  # about four standard errors of log
-        if math.log(ratio) > max(math.log(_RATIO), error) and not one.atoms:
+        if (
+            math.log(ratio) > max(math.log(_RATIO), error)
+            and not one.atoms
+            and not any(one.constant)
+        ):
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
             facts = {"ratio": ratio}

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.candidate_causes import CandidateCause, CandidateCauses
+from dpassay.diagnosis.candidate_causes import CATEGORIES, CandidateCause, CandidateCauses
 from dpassay.diagnosis.noise_fit import limits, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.learning.cross_fit import CrossFit
@@ -27,6 +27,7 @@ from dpassay.outputs.templates import told_apart
 from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.provenance import Guarantee
 from dpassay.privacy.relations import Pair
+from dpassay.privacy.tradeoff_claims import CHORDS
 from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
@@ -38,6 +39,8 @@ _GIVEN = 3
 _BINS, _BARS = 48, 12
 #: Parts of the output that are listed.
 _LISTED = 4
+#: A part that shows so much of the claimed parameter may use all of it.
+_WHOLE = 0.75
 #: The name of the lower limit of a shift.
 _AT_LEAST = "shift of the median, at least"
 #: How the sentence about an event begins.
@@ -81,6 +84,8 @@ def diagnose(
         candidates = CandidateCauses(seen.p, seen.q, claim, event, pair, features, bits).all()
         if not claimed:
             candidates = _without_claim(candidates)
+        if CHORDS in claim.notes:  # the curve that the points are of may be kept
+            candidates = [one for one in candidates if one.kind not in (Fault.SCALE, Fault.SHIFT)]
         candidates = candidates[:_GIVEN]
         fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
@@ -145,6 +150,8 @@ class _Test:
                 return None
         elif one.parts:
             sentence, exact = self._parts()
+            if not sentence:
+                return None
         elif one.facts:
             sentence, exact = self._moved()
             if one.noise is None and not self.numbers[_AT_LEAST]:  # the limits show no shift
@@ -249,7 +256,12 @@ class _Test:
             shows = f"{symbol} ≥ {rounded_down(together)}"
             why = "look for noise that they share, or that is missing"
             return f"{said}they show {shows}, more than {parts} could: {why}", False
-        return f"{said}consistent with {parts}", False
+        if ranked[-1][0] >= _WHOLE * self.claim.value:
+            return f"{said}consistent with {parts}", False
+        sizes = (np.unique(c.part.read(self.batch.p)).size for c in one.parts)
+        if max(sizes) <= CATEGORIES:  # as the answers of a sparse vector, which share their noise
+            return "", False
+        return f"{said}the parts together use more than the claim", False
 
     def _moved(self) -> tuple[str, bool]:
         """The median moves further than the noise hides."""

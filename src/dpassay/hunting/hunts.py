@@ -180,7 +180,7 @@ def _searched(
         nonlocal best
         if trial.bound > best:
             best = trial.bound
-            bar.label = f"hunting, {screening.claim.symbol} ≥ {number(best)} predicted at best"
+            bar.label = f"hunting, predicted {screening.claim.symbol} {number(best)}"
         bar.advance(screening.budget.spent - bar.done)
 
     log = Log(tell)

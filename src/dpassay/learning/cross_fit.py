@@ -238,14 +238,18 @@ class CrossFit:
         return keys[0], (found[0], found[1])
 
     def _atoms_of(self, free: int) -> dict[int, float]:
-        """Values that repeat, by their key, of outputs that are a number and else are in the free key."""
+        """Values that repeat, by their key, of outputs that are a number and else are in the free key.
+
+        A date is a number of seconds where its nanoseconds are those of the free key.
+        """
         layout = self.training.layout
         part = layout.part(free)
-        if len(part.atoms) != 1:
+        if len(part.atoms) != 1 and part.template[0] not in ("date", "duration"):
             return {}
         same = np.flatnonzero(layout.parts_of == layout.parts_of[free]).tolist()
-        values = {key: part.values(int(layout.codes[key]))[0] for key in same}
-        return {key: value for key, value in values.items() if value is not None}
+        values = {key: part.values(int(layout.codes[key])) for key in same}
+        rest = values.pop(free)[1:]
+        return {key: v[0] for key, v in values.items() if v[0] is not None and v[1:] == rest}
 
     def number_event(self, threshold: float, above: bool) -> Event:
         """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers."""

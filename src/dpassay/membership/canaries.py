@@ -355,7 +355,9 @@ def read_columns(
                 f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {row:,}; {needed}"
             )
     found["scores"] = (1.0 if sign == "higher" else -1.0) * found["scores"].astype(float)
-    used = replace(table.origin, columns=tuple(wanted.values()))
+    columns = tuple(wanted.values())
+    left_out = tuple(name for name in table.origin.columns if name not in columns)
+    used = replace(table.origin, columns=columns, left_out=left_out)
     labels = found.pop("run", None)
     if labels is None:
         note = (

@@ -382,10 +382,10 @@ def _warnings(points: Sequence[Point], loss: GridScore) -> tuple[str, ...]:
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}"
     return (
-        f"the value at {where} is too small: up to {max(p.floored for p in held):.1%} of the integral "
-        "comes from outputs too rare for a density estimate, where the floor is used. If some outputs "
-        "occur on one input only, the true value is ∞. Take more draws, or use dp.renyi.lower_bound(…, "
-        "method=dp.renyi.Variational())",
+        f"the value at {where} may be too small: up to {max(p.floored for p in held):.1%} of the "
+        "integral comes from outputs too rare for a density estimate, where the floor is used. If some "
+        "outputs occur on one input only, the true value is ∞. Take more draws, or use "
+        "dp.renyi.lower_bound(…, method=dp.renyi.Variational())",
         *loss.notes,
     )
 

@@ -28,7 +28,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.score_models import Ranking
-from dpassay.outputs.templates import NUMBER, exact, told_apart
+from dpassay.outputs.templates import NUMBER, exact, told_apart, written_in
 from dpassay.records import Record
 
 #: Up to so many intervals are compared with one by one, where outputs are not NumPy's.
@@ -217,10 +217,12 @@ def of_keys(
     """
     parts = []
     for key, test in partial:
-        name = layout.words(key)
+        name, part, unit = layout.words(key), layout.part(key), ""
+        match part.template, part.values(int(layout.codes[key])):
+            case ("date" | "duration" as kind, _), (None, 0):
+                name, unit = "•", kind
         numbers = "output" if name == "•" else "•"
-        origin = layout.part(key).origins[layout.free(key)[0]]
-        text = _intervals_in_words(test, numbers, origin)
+        text = _intervals_in_words(test, numbers, part.origins[layout.free(key)[0]], unit)
         parts.append(text if numbers == "output" else f"output is {name} with {text}")
     if len(parts) > _LISTED:
         rest = len(parts) - _LISTED + 1
@@ -327,7 +329,8 @@ def _or(parts: Sequence[str]) -> str:
     return " or ".join([", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts)
 
 
-def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
+def _intervals_in_words(test: Intervals, name: str, origin: float, unit: str) -> str:
+    """Intervals of a number, or of the whole seconds of a date or a duration."""
     shown = min(len(test.lows), _LISTED)
     edges = [*test.lows[:shown].tolist(), *test.highs[:shown].tolist()]
     before: list[
@@ -336,13 +339,13 @@ def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
     for edge in edges:
         last = float(np.nextafter(edge, -np.inf))
         shorter = np.isfinite(edge) and len(repr(last)) + 3 <= len(repr(edge))
-        before.append(last if origin == 0 and shorter else None)
+        before.append(last if origin == 0 and shorter and not unit else None)
     finite = [
         exact(edge if last is None else last, origin=origin)
         for edge, last in zip(edges, before, strict=True)
         if np.isfinite(edge)
     ]
-    words = iter(told_apart(finite))
+    words = iter([written_in(unit, math.ceil(n)) for n in finite] if unit else told_apart(finite))
     written = ["" if np.isinf(edge) else next(words) for edge in edges]
     found = []
     for k in range(shown):

@@ -3,7 +3,7 @@
 A feature is a number that depends on a single output, so that comparing it with a threshold is
 post-processing: features cost power, never validity. Each family below turns the table of leaves
 (`outputs.leaves`) into triples (output, feature, value); an output without a triple has the value 0.
-Which features tell the two inputs apart is learned on training draws (`loss.training`).
+Which features tell the two inputs apart is learned on training draws (`scores.training`).
 
     values       how often a column holds a value: elements of sets and lists, categories, keys
     anywhere     the same in any column: the degree of a vertex in a list of edges

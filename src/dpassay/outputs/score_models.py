@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias
@@ -393,10 +395,13 @@ class Ranking(Record):
             return None
         sign = 1.0 if above else -1.0
         offset, linear, weights = sign * offset, sign * linear, sign * weights
-        if features.width == 1 and features.parts[0].template == ("number",):
-            return _of_number(
-                np.array([*weights, *[sign * 0.0] * (1 - weights.size), *linear, offset])
-            )
+        kind, first = features.parts[0].template[0], (i == 0) & (j == 0)
+        alone = kind == "number" or (
+            len(features.parts[0].template) == 2 and kind in ("date", "duration")
+        )
+        if alone and not linear[1:].any() and not weights[~first].any():  # of a date the seconds
+            of_one = np.array([weights[first].sum(), linear[0], offset])
+            return _of_number(of_one, c[0], _FAR * s[0], partial(_rounded, kind, features.parts[0]))
         names = features.names
         names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
         factors = np.concatenate([linear, weights])
@@ -407,16 +412,29 @@ class Ranking(Record):
         return shown + (f" + {hidden} smaller terms" if hidden > 0 else "") + " ≥ 0"
 
 
-def _of_number(coefficients: FloatArray) -> str:
-    """Where a quadratic a·x² + b·x + c of the output is at least 0."""
-    roots = np.sort(np.roots(coefficients))
-    if not np.isreal(roots).all() or not roots.size:
-        return "output is a number" if coefficients[-1] >= 0 else "output is no number"
-    low, high = (f"{root:.6g}" for root in (roots.real[0], roots.real[-1]))
+def _of_number(
+    coefficients: FloatArray, centre: float, far: float, form: Callable[[float, bool], str]
+) -> str:
+    """Where a quadratic a·x² + b·x + c of the output is at least 0; beyond `far` it is constant."""
+    roots = np.roots(coefficients)
+    roots = np.sort(roots[np.isreal(roots)].real)
+    roots = roots[np.abs(roots - centre) < far]
+    if not roots.size:
+        return f"output is {'a' if np.polyval(coefficients, centre) >= 0 else 'no'} number"
+    rises = np.polyval(np.polyder(coefficients), roots[0]) > 0
+    low, high = form(roots[0], bool(rises)), form(roots[-1], not rises)
     if roots.size == 1:
-        return f"output {'≥' if coefficients[-2] > 0 else '≤'} {low}"
-    outside = coefficients[0] > 0
-    return f"output ≤ {low} or output ≥ {high}" if outside else f"{low} ≤ output ≤ {high}"
+        return f"output {'≥' if rises else '≤'} {low}"
+    return f"{low} ≤ output ≤ {high}" if rises else f"output ≤ {low} or output ≥ {high}"
+
+
+def _rounded(kind: str, part: Part, number: float, up: bool) -> str:
+    """A threshold for people: six digits; seconds of a date that are not between its values."""
+    if kind != "date":
+        return written_in(kind, number) if kind == "duration" else f"{number:.6g}"
+    days = not part.open[0] and not np.any(part.atoms[0] % 86400)
+    step = 86400 if days else 1
+    return written_in(kind, step * (math.ceil if up else math.floor)(number / step))
 
 
 def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:

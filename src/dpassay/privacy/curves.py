@@ -251,7 +251,10 @@ class Spectrum(Shown, Tabular):
         return checks.scalar_or_array(np.minimum(chords + np.maximum(first - t, 0.0), 1.0))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε with δ(ε) ≤ delta by this curve (∞ if its grid ends before)."""
+        """The smallest ε with δ(ε) ≤ delta by this curve (∞ if its grid ends before).
+
+        Of an estimated curve it is an estimate and no bound.
+        """
         checks.real("delta", delta, at_least=0.0, at_most=1.0)
         inside = np.flatnonzero(self.y <= delta)
         if inside.size == 0:

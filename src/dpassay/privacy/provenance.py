@@ -54,9 +54,13 @@ class Origin(Record):
     modified: str  # ISO 8601, UTC
     reading: str = ""  # how its text is written, as options of the command line
     delimiter: str = ""  # of text
+    left_out: tuple[str, ...] = ()  # the other columns
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
+        if self.left_out:
+            more = f" and {len(self.left_out) - 20:,} more" if len(self.left_out) > 20 else ""
+            names += f", without {', '.join(self.left_out[:20])}{more}"
         cells = "1 cell" if self.missing == 1 else f"{self.missing:,} cells"
         blank = f", {cells} without a value" if self.missing else ""
         return (

@@ -37,14 +37,16 @@ from dpassay.validation import scalar_or_array
 _NEGLIGIBLE, _MAX_EPSILON = 1e-12, 256.0
 #: f is not its own inverse where max(f, f⁻¹) exceeds it by more than tabulating lowers it.
 _ASYMMETRIC = 1e-3
-_RAISED = (
+RAISED = (
     "f is not its own inverse: a claim about both orders of the pair is tested as max(f, f⁻¹); "
     "TradeoffDP(f, ordered=True) claims f of the first input against the second alone"
 )
-_CHORDS = (
-    "between the given points the claim is linear: chords of a convex curve lie above it, and claim more "
-    "than the curve does. Give a function to claim that"
+CHORDS = (
+    "the claim is the given points joined by chords. Between the points, chords of a convex curve lie "
+    "above it, so a mechanism that keeps the curve may break this claim. To claim the curve, give it "
+    "as a function, or its privacy profile to TradeoffDP.from_delta"
 )
+RAISED_CHORDS = "the chords are tested as max(f, f⁻¹): the claim is about both orders of the pair"
 #: A profile is first evaluated at this many ε. More are added where they could raise f by more than this
 #: many standard deviations of one draw, up to a total number, in at most so many rounds.
 _FIRST, _WORTH, _MOST, _ROUNDS = 129, 1e-4, 600, 12
@@ -58,9 +60,11 @@ class TradeoffDP(Claim):
     say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is only about the first input
     against the second: events have probability α on the second input, which is the null hypothesis, and
     1 − f(α) at most on the first. A function is tabulated from below, so that the claim as stored is
-    never stronger than the one made; points are joined by chords. `gap` lowers the whole curve: it is the
-    parameter a lower bound is reported on. `name` is printed with the claim; by default it is that of
-    the function.
+    never stronger than the one made. Points are joined by chords, which lie above a convex curve: a
+    mechanism that keeps the curve may be refuted. To claim a curve, give a function, or its privacy
+    profile to `from_delta`; points are for claims that are linear between them. `gap` lowers the whole
+    curve: it is the parameter a lower bound is reported on. `name` is printed with the claim; by default
+    it is that of the function.
 
     `from_delta` makes the claim of a privacy profile, such as an accountant computes.
 
@@ -82,11 +86,12 @@ class TradeoffDP(Claim):
         self._set(directional=checks.flag("ordered", self.ordered))
         if not isinstance(self.f, TradeoffCurve):
             curve = _curve_of_function(self.f) if callable(self.f) else _curve_of_points(self.f)
-            self._set(name=self.name or _name_of(self.f))
+            points = "" if callable(self.f) else f"{curve.x.size} points joined by chords"
+            self._set(name=self.name or points or _name_of(self.f))
             both = curve if self.ordered else _both_orders(curve)
             raised = np.max(both(curve.x) - curve.y) > _ASYMMETRIC
-            notes = [_CHORDS] * (not callable(self.f)) + [_RAISED] * bool(raised)
-            self._set(f=both, notes=tuple(notes))
+            notes = (CHORDS, RAISED_CHORDS) if points else (RAISED,)
+            self._set(f=both, notes=notes if raised else notes[:-1])
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:

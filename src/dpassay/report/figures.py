@@ -160,7 +160,9 @@ def evidence(key: str, verdict: Verdict) -> list[Figure]:
     rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
     alt = "The log of the evidence against draws a side"
     draw = partial(charts.evidence, draws, log, limit=limit)
-    return [figure(key, "Evidence", caption, alt, draw, (("draws a side", "log evidence"), rows))]
+    return [
+        figure(key, "Evidence", caption, alt, draw, (("draws a side", "log of the wealth"), rows))
+    ]
 
 
 def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list[Figure]:

@@ -82,6 +82,7 @@ class Section:
         rows = [
             ["rows", *(f"{one.rows:,}" for one in files)],
             ["columns", *(", ".join(one.columns) for one in files)],
+            ["columns left out", *(", ".join(one.left_out) or "none" for one in files)],
             ["cells without a value", *(f"{one.missing:,}" for one in files)],
             ["bytes", *(f"{one.bytes:,}" for one in files)],
             ["modified", *(one.modified for one in files)],
@@ -234,7 +235,7 @@ def _of_verdicts(often: Counter[Status], total: int, how: str) -> tuple[str, lis
     broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
     if clear == total:
         return TITLES[Status.CLEAR], [f"None of the {total} claims was refuted by the draws."]
-    title = f"{blind} audit{'s' * (blind > 1)} could not have seen a violation"
+    title = f"{blind} audit{'s' * (blind > 1)} too weak to see a large violation"
     sentences = []
     if broken:
         title = f"{broken} violation{'s' * (broken > 1)}"
@@ -243,7 +244,7 @@ def _of_verdicts(often: Counter[Status], total: int, how: str) -> tuple[str, lis
     if clear:
         sentences.append(f"For {clear} of {total} no violation was detected.")
     if blind:
-        sentences.append(f"{blind} of {total} audits could not have refuted anything.")
+        sentences.append(f"{blind} of {total} audits could have missed a large violation.")
     return title, sentences
 
 

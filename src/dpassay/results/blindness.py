@@ -1,8 +1,9 @@
-"""When an audit that refutes nothing is blind, that is, could not have refuted anything; and why.
+"""When an audit that refutes nothing is blind (too weak: a large violation could be missed); and why.
 
-An audit is blind if its smallest detectable parameter is, on the scale of ε and μ, twice what is claimed
-and at least 1 more. (ε is a change of a logit, μ one of a normal quantile; `Claim.as_epsilon` brings
-other parameters to that scale.)
+A violation is large if the true parameter is, on the scale of ε and μ, twice what is claimed and at least
+1 more. (ε is a change of a logit, μ one of a normal quantile; `Claim.as_epsilon` brings other parameters
+to that scale: ρ by μ = √(2ρ), δ times 10, a gap times 2.) An audit is blind if it does not detect a large
+violation with probability 0.9 on the best event, or if the outputs or the inputs have no such event.
 """
 
 from __future__ import annotations

@@ -49,10 +49,6 @@ class Estimate(Shown):
     loss: LossCurve | None = field(default=None, repr=False)
     about: About
 
-    def _validate(self) -> None:
-        if self.loss is not None and self.loss.labels is None and self.location is not None:
-            checks.doubles("location", self.location)
-
     def chart(self) -> Any:
         """The loss this estimate was read off."""
         return _loss_chart(self)
@@ -212,8 +208,11 @@ class LowerBound(Shown):
 def _loss_chart(found: Estimate | LowerBound) -> Any:
     if found.loss is None:
         raise InvalidInput(f"this {type(found).__name__} has no curve to draw; print it")
-    at = found.location if found.loss.labels is None else None
-    return found.loss.chart(None if at is None else float(at))
+    try:
+        at = float(found.location or "nan")
+    except ValueError:  # the worst output is more than the number along which the loss is drawn
+        at = math.nan
+    return found.loss.chart(at if math.isfinite(at) and found.loss.labels is None else None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,6 +5,7 @@ What is said of it is in `verdict_text`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -43,8 +44,8 @@ GAUSSIAN = "Gaussian noise"
 class Verdict(Shown):
     """Whether a claim was refuted, and how far.
 
-    `tone` is "violation", "clear" (no violation detected) or "blind": the audit could not have
-    refuted anything, and `blind` says why.
+    `tone` is "violation", "clear" (no violation detected) or "blind": the audit is too
+    weak, even a large violation could have been missed, and `blind` says why.
     """
 
     claim: Claim
@@ -142,7 +143,7 @@ class Verdict(Shown):
             case Status.VIOLATION:
                 return f"{self.guarantee.doubt}violation of {self.claim.short}"
             case Status.BLIND:
-                return f"could not have seen a violation of {self.claim.short}"
+                return f"too weak: a large violation of {self.claim.short} could have been missed"
         return f"no violation of {self.claim.short} detected"
 
     @property
@@ -174,7 +175,17 @@ class Verdict(Shown):
         else:
             about = "≈" if self.detectable_on == GAUSSIAN else "="
             value = f"{about} {number(least)} {self.shown_by}"
-        return f"{self.claim.symbol} {value} {detected}"
+        also = self.on_other_events
+        return f"{self.claim.symbol} {value} {detected}{f'; {also}' if also else ''}"
+
+    @property
+    def on_other_events(self) -> str:
+        """What would be detected on rarer events: of an (ε, δ) claim for Gaussian noise, of δ at best.
+
+        Computed when it is shown, which takes up to half a second; so the upper layer is imported here.
+        """
+        said: str = importlib.import_module("dpassay.auditing.detecting").on_other_events(self)
+        return said
 
     @property
     def alike(self) -> str:

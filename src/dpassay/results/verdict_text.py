@@ -10,6 +10,7 @@ from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.event_claims import digits
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
+from dpassay.privacy.tradeoff_claims import CHORDS, RAISED, RAISED_CHORDS
 from dpassay.results.estimates import CertifiedEpsilon, SecondBound
 from dpassay.results.explanations import explained
 from dpassay.results.view import (
@@ -45,7 +46,7 @@ SHARED = "claims share the error probability equally"
 TITLES = {
     Status.VIOLATION: "Violation",
     Status.CLEAR: "No violation detected",
-    Status.BLIND: "Could not have seen a violation",
+    Status.BLIND: "Too weak: a large violation could have been missed",
 }
 
 
@@ -59,7 +60,8 @@ def text(verdict: Verdict) -> str:
         f"{verdict.headline}: {epsilon}{_bound(verdict)} with {level(verdict.confidence)} confidence "
         f"({verdict.chance}{exact})"
     )
-    rows = [("curve", curve)] if curve else []
+    rows = [("claim", note) for note in _about_claim(verdict)]
+    rows += [("curve", curve)] if curve else []
     rows += [] if verdict.certified is None else [("canaries", str(verdict.certified))]
     rows += [("blind", verdict.blind)] if verdict.blind else []
     if verdict.second is not None and verdict.certified is None:
@@ -72,12 +74,13 @@ def text(verdict: Verdict) -> str:
 def view(verdict: Verdict, file: str) -> ResultView:
     """All there is to say; `file` is the name of its JSON in the commands that read it."""
     about, w, certified = verdict.about, verdict.witness, ""
-    summary, sentence = [], _sentence(verdict)
+    said = [capital(note) for note in _about_claim(verdict)]
+    summary, sentence = [], " ".join([_sentence(verdict), *(f"{one}." for one in said)])
     if verdict.certified is not None:
         certified, curve = capital(str(verdict.certified)), capital(_about_curve(verdict))
         summary = [curve, certified] if curve else [certified]
         sentence = " ".join([sentence, *(f"{one}." for one in summary)])
-    summary += [capital(verdict.blind)] if verdict.blind else []
+    summary = said + summary + ([capital(verdict.blind)] if verdict.blind else [])
     if certified and (verdict.second is None or _no_gap(verdict)):  # the bound was said
         summary.append(f"{verdict.guarantee} guarantee; {verdict.chance}")
     else:
@@ -123,11 +126,18 @@ def view(verdict: Verdict, file: str) -> ResultView:
 def _remarks(verdict: Verdict) -> Rows:
     """When it stopped, what it would have detected, and the notes."""
     rows = [] if verdict.draws is None else [("stopped", f"after {verdict.draws:,} draws a side")]
-    rows += [("power", verdict.caught)] if verdict.caught else []
+    power = verdict.on_other_events if verdict.unlearned else verdict.caught
+    rows += [("power", power)] if power else []
     rows += [("note", UNLEARNED)] if verdict.unlearned else []
     bits = verdict.violated and verdict.witness.event.of_representation
     rows += [("note", BITS)] if bits and BITS not in verdict.about.notes else []
-    return rows + note_rows(verdict.about)
+    said = _about_claim(verdict)
+    return rows + [row for row in note_rows(verdict.about) if row[1] not in said]
+
+
+def _about_claim(verdict: Verdict) -> list[str]:
+    """What the claim says other than a reader may expect: directly below the headline."""
+    return [note for note in verdict.about.notes if note in (CHORDS, RAISED_CHORDS, RAISED)]
 
 
 def _bound(verdict: Verdict) -> str:
@@ -182,7 +192,9 @@ def _sentence(verdict: Verdict) -> str:
             false = "is false if what is assumed holds" if doubt else "is false"
             return capital(f"{doubt}the claim of {claim.short} {false}: {found}")
         case Status.BLIND:
-            why = _ended(f"This audit could not have refuted {claim.short}: {verdict.blind}")
+            why = _ended(
+                f"This audit could have missed a large violation of {claim.short}: {verdict.blind}"
+            )
             return (
                 why if said_next else f"{why} {capital(doubt) or 'It certifies only that '}{found}"
             )
@@ -259,15 +271,15 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
                 "confidence may help"
             )
             return (
-                "This is evidence neither for the claim nor against it: the audit could not have refuted "
-                "a false claim.",
+                "This is evidence neither for the claim nor against it: a large violation could have "
+                "been missed.",
                 f"{capital(verdict.remedy or remedy)}.",
             )
     scope = (
         f"An actual {verdict.caught}. A smaller excess, or one on other events, may go undetected."
     )
     if verdict.unlearned:
-        scope = f"{capital(UNLEARNED)}."
+        scope = " ".join(f"{capital(one)}." for one in (UNLEARNED, verdict.on_other_events) if one)
     elif verdict.smallest_detectable is None:
         scope = "The smallest detectable excess was not computed."
     elif not verdict.caught:

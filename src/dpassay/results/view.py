@@ -77,6 +77,13 @@ class ResultView:
         ]
 
 
+#: What a result on two files assumes.
+_OF_FILES = (
+    "every row is the output of a run of its own, and the inputs of the two files differ in one person's "
+    "data only"
+)
+
+
 def guarantee_text(guarantee: Guarantee, about: About) -> str:
     """What a guarantee means; the coins of canaries must be fair."""
     if guarantee is Guarantee.EXACT and about.units == "canaries":
@@ -85,8 +92,9 @@ def guarantee_text(guarantee: Guarantee, about: About) -> str:
             "whether each was included, and that the guesses use nothing about the coins but the trained "
             "model"
         )
+    assumed = f"that {_OF_FILES}" if len(about.files) > 1 else "they are independent"
     return {
-        Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
+        Guarantee.EXACT: f"exact: it holds for every number of draws, provided {assumed}",
         Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
         Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
     }[guarantee]
@@ -134,8 +142,9 @@ def related(pair: Any, text: str) -> str:
 
 
 def file_rows(about: About) -> Rows:
-    """The files of the draws, as rows for a terminal."""
-    return [("file", str(origin)) for origin in about.files]
+    """The files of the draws and what is assumed of them, as rows for a terminal."""
+    rows = [("file", str(origin)) for origin in about.files]
+    return rows + [("assumes", _OF_FILES)] * (len(rows) > 1)  # canaries are in one file
 
 
 def note_rows(about: About) -> Rows:

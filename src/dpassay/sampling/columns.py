@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from dpassay.privacy.provenance import Origin
 #: Stands where a row of JSON has no such key.
 ABSENT = object()
 as_objects = foreign_arrays.objects
+SNIFFED = 100  # rows that tell the delimiter of a text, and cells that tell a type
 _EXACT = 2**53  # doubles hold every whole number below
 _KIND_OF_DTYPE = {"b": "booleans", "i": "numbers", "f": "numbers", "M": "dates"}
 KIND_OF_TYPE: dict[type, str] = {
@@ -114,7 +117,13 @@ class Content:
         called, lack = tuple(wanted), np.ones(self.origin.rows, dtype=bool)
         columns = dict.fromkeys(called, Column(as_objects(()), ~lack, lack))
         columns.update(zip(self.called, self.columns, strict=True))
-        return replace(self, called=called, columns=tuple(columns[name] for name in called))
+        left_out = (*self.origin.left_out, *(name for name in self.called if name not in called))
+        return replace(
+            self,
+            origin=replace(self.origin, left_out=left_out),
+            called=called,
+            columns=tuple(columns[name] for name in called),
+        )
 
     def checked(self) -> Content:
         """The same; refuse columns that cannot be read."""
@@ -173,6 +182,27 @@ def frame_content(name: str, given: Any) -> Content | None:
     columns = tuple(map(of_array, arrays))
     origin = Origin(name, 0, "", columns[0].rows, names, 0, "")
     return Content(name, origin, names, True, columns)
+
+
+def constants(tables: Any) -> dict[str, str]:
+    """Columns of a list of data frames with one value in all rows of all of them, and that value.
+
+    In tables of several rows and columns such a column is a label far more often than an output; what is
+    once in an output, as in a dictionary or in a table of one row, may well be an output without noise.
+    """
+    found: dict[str, str] | None = None
+    rows = 0
+    for table in tables if isinstance(tables, (list, tuple)) else ():
+        names, arrays = foreign_arrays.columns(table) or (None, [])
+        if names is None or len(names) < 2:
+            return {}
+        values = {k: set(map(repr, a.tolist())) for k, a in zip(names, arrays, strict=True)}
+        single = {k: value.pop() for k, value in values.items() if len(value) == 1}
+        found = single if found is None else dict(found.items() & single.items())
+        if not found:
+            return {}
+        rows += len(arrays[0])
+    return found if found and rows > len(tables) else {}
 
 
 def repeated(names: Sequence[str]) -> str | None:
@@ -249,3 +279,44 @@ def microseconds(pa: Any, column: Any) -> AnyArray:
     """Arrow's time stamps as datetime64[us] in UTC."""
     array: AnyArray = column.cast(pa.timestamp("us", column.type.tz), safe=False).to_numpy()
     return array
+
+
+def cast(cells: Any, kind: Any) -> Any | None:
+    """Cells of a type if all can be; failing is slow in Arrow, so that the first are tried alone."""
+    try:
+        cells.slice(0, SNIFFED).cast(kind)
+        return cells.cast(kind)
+    except pyarrow_for("reading text").ArrowInvalid:
+        return None
+
+
+def dates(cells: Any) -> AnyArray | None:
+    """Cells as dates or times, if all are in ISO 8601, or all as 31.12.2024, 31/12/2024 or 12/31/2024.
+
+    Slashes are read where one of the two readings fits all cells.
+    """
+    written = re.match(r"[0-9]{2}([./])[0-9]{2}\1[0-9]{4}", cells[0].as_py())
+    if written is None:
+        return _iso_dates(cells)
+    pa, mark = pyarrow_for("reading text", "compute"), re.escape(written[1])
+    pattern = f"^([0-9]{{2}}){mark}([0-9]{{2}}){mark}([0-9]{{4}})"
+    if not pa.compute.all(pa.compute.match_substring_regex(cells, f"{pattern}([ T].*)?$")).as_py():
+        return None
+    orders = (r"\3-\2-\1", r"\3-\1-\2")[: 1 + (written[1] == "/")]
+    rewrite = pa.compute.replace_substring_regex
+    readings = [_iso_dates(rewrite(cells, pattern, order)) for order in orders]
+    found = [one for one in readings if one is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _iso_dates(cells: Any) -> AnyArray | None:
+    """Cells as dates or times, if all are in ISO 8601."""
+    pa = pyarrow_for("reading text")
+    days = cast(cells, pa.date32())
+    if days is not None:
+        return np.asarray(days)
+    for zone, unit in itertools.product((None, "UTC"), ("us", "ns")):
+        times = cast(cells, pa.timestamp(unit, zone))
+        if times is not None:
+            return microseconds(pa, times)
+    return None

@@ -4,8 +4,9 @@ All formats hold the same table if they hold the same content (docs/outputs.md s
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
 - A cell without a value is an outcome, None. A row of JSON may also lack a key, as dictionaries do.
-- ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Words
-  and numbers may share a column. Strings in binary formats are read as cells of text are.
+- Dates are such if every cell of their column is: in ISO 8601, as 31.12.2024, as 31/12/2024 or 12/31/2024
+  where one of these two fits all cells. Times are in UTC, to the microsecond. Words and numbers may share
+  a column. Strings in binary formats are read as cells of text are.
 - Text has a header if no cell of its first row is a number, a date, a boolean or missing, and if some
   column below holds no words, or else no cell of the first row occurs again in its column. Two files
   may also have a header of years or codes (`text_tables.header_of_values`).
@@ -23,7 +24,6 @@ import contextlib
 import math
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,84 +38,33 @@ from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
     ABSENT,
-    KIND_OF_TYPE,
     Column,
     Content,
     Table,
-    as_objects,
+    constants,
     frame_content,
     repeated,
 )
 from dpassay.sampling.dependence import may_coincide
 from dpassay.sampling.file_formats import load
-from dpassay.sampling.text_tables import PLAIN, WRITTEN_DATE, Marks
+from dpassay.sampling.identifiers import (
+    FEW,
+    ROWS,
+    as_option,
+    enumerated,
+    one_value_each,
+    refuse_identifiers,
+    refuse_long,
+)
+from dpassay.sampling.text_tables import PLAIN, Marks
 
-_FEW = 20  # rows from which an order is no accident
-#: Numbers whose digits are counted, how many of them are needed, and how many must differ.
-_ROWS, _NUMBERS, _DISTINCT = 5000, 100, 20
+#: Of the first ROWS numbers digits are counted: how many are needed, and how many must differ.
+_NUMBERS, _DISTINCT = 100, 20
 #: Significant digits of rounded numbers, at most: doubles, and narrower floats.
 _DOUBLE, _FLOAT = 15, 6
 _FINER = 0.5  # the share of the other file's numbers that must have more digits
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
-
-
-def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
-    """Refuse columns that tell any two tables apart: row numbers, time stamps, identifiers, run names."""
-    found = {}
-    for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
-        why = ""
-        if _is_constant(a) and _is_constant(b) and a.values[:1].tolist() != b.values[:1].tolist():
-            why = f"has one value in all of {p.shown} and another in all of {q.shown}"
-        for side, column in ((q, b), (p, a)):
-            if sign := _index_like(column):
-                why = f"of {side.shown} {sign}"
-        if why:
-            found[name] = f"{p.column(name)} {why}"
-    if not found:
-        return
-    rest = [name for name in p.called if name not in found]
-    remedy = f"name the columns that are outputs with {_option('columns', rest or ['…'])}"
-    if rest:
-        remedy = (
-            f"leave out what is no output with {_option('drop', [*dropped, *found])}, or {remedy}"
-        )
-    raise UnreadableFile(
-        f"{'; '.join(found.values())}. That differs between any two tables, whatever the mechanism does, "
-        f"and would look like a violation; {remedy}"
-    )
-
-
-def _refuse_long(side: Content) -> None:
-    """Refuse a long table, in which one release is several rows: these are not independent.
-
-    Every value of a column that numbers releases is in k > 1 rows, and other columns, such as region and
-    sex, label these: k combinations, equally often. Leaving out these columns does not help.
-    """
-    columns = dict(zip(side.called, side.columns, strict=True))
-    for name, column in columns.items():
-        whole = column.values.dtype.kind == "i"
-        usable = not column.missing and (whole or set(column.kinds) == {"words"})
-        if column.rows < 2 * _FEW or not usable:
-            continue
-        count = Counter(column.values.tolist())
-        releases, rows = len(count), max(count.values())
-        dense = not whole or max(count) - min(count) < 2 * releases
-        if not dense or rows < 2 or releases < _FEW or min(count.values()) < rows:
-            continue
-        labels = {}
-        for other in columns.keys() - {name}:
-            cells = list(map(repr, columns[other].array().tolist()))  # some cannot be hashed
-            if not any(n % releases for n in Counter(cells).values()):
-                labels[other] = cells
-        if sorted(Counter(zip(*labels.values(), strict=True)).values()) == [releases] * rows:
-            raise UnreadableFile(
-                f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
-                "several rows, they are not independent: write one row a release, as pandas' "
-                f"pivot(index={name!r}, columns={sorted(labels)}) does, or give tables, from_samples("
-                f"[g.drop(columns={name!r}) for _, g in p.groupby({name!r})], …). If every row is a "
-                "release of its own, delete the column from both tables"
-            )
 
 
 def _refuse_writing(p: Content, q: Content) -> None:
@@ -136,7 +85,7 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
     for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
         numbers = [_finite_numbers(column) for column in columns]
         whole = [bool(np.all(one == np.floor(one))) for one in numbers]
-        if min(map(len, numbers)) >= _FEW and whole[0] != whole[1]:
+        if min(map(len, numbers)) >= FEW and whole[0] != whole[1]:
             coarse, fine = (p, q) if whole[0] else (q, p)
             column = f"column {name!r}" if several else "the only column"
             yield (
@@ -144,12 +93,23 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
                 "If the two were rounded differently after the release, that alone tells them apart, and "
                 "a violation says nothing about the mechanism: round both in the same way"
             )
-        if several and _disjoint([c[:_ROWS] for c in columns]) and _disjoint(columns):
+        if all(map(_slashed, columns)):
+            yield (
+                f"column {name!r} holds dates such as {columns[0][0]!r} that are read as text, since the "
+                "day or the month may come first: write them as 2024-12-31 in both files"
+            )
+        if several and _disjoint([c[:ROWS] for c in columns]) and _disjoint(columns):
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
-                f"out with {_option('drop', [name])}"
+                f"out with {as_option('drop', [name])}"
             )
+
+
+def _slashed(column: AnyArray) -> bool:
+    """Whether the cells at the top of a column are dates with slashes that were read as text."""
+    pattern = re.compile("[0-9]{2}/[0-9]{2}/[0-9]{4}([ T].*)?")
+    return all(isinstance(v, str) and pattern.fullmatch(v) for v in column[:FEW])
 
 
 def _disjoint(columns: Sequence[AnyArray]) -> bool:
@@ -157,54 +117,6 @@ def _disjoint(columns: Sequence[AnyArray]) -> bool:
     values = [set(map(repr, column.tolist())) for column in columns]  # some cannot be hashed
     repeat = all(4 * len(v) < len(column) for v, column in zip(values, columns, strict=True))
     return repeat and values[0].isdisjoint(values[1])
-
-
-def _option(name: str, values: Sequence[str]) -> str:
-    """An argument as Python and as the command line write it."""
-    few = [*values[:8], *["…"] * (len(values) > 8)]
-    listed, typed = ", ".join(map(repr, few)).replace("'…'", "…"), typed_names(few)
-    return f"{name}=[{listed}] (--{name} {shlex.quote(typed)})"
-
-
-def typed_names(names: Sequence[str]) -> str:
-    """Names of columns as --columns and --drop read them: one that holds a comma in double quotes."""
-    return ",".join(f'"{name}"' if "," in name else name for name in names)
-
-
-def _is_constant(column: Column) -> bool:
-    """Whether all cells have one value and none is missing."""
-    values = column.values.tolist()
-    return not column.missing and len(values) >= _FEW and all(v == values[0] for v in values)
-
-
-def _index_like(column: Column) -> str:
-    """Why a column is an index and no output; empty if it is not."""
-    values = column.values
-    if len(values) < _FEW:
-        return ""
-    kind, n = column.kinds.most_common(1)[0]
-    if n < len(values):  # a total below row numbers does not hide them
-        values = as_objects(v for v in values if KIND_OF_TYPE.get(type(v)) == kind)
-    if n < _FEW or kind not in ("numbers", "dates", "words", "bytes"):
-        return ""
-    before, after = values[:-1], values[1:]
-    top = values[:_ROWS].tolist() if kind == "words" else []
-    written = sum(re.fullmatch(WRITTEN_DATE, word) is not None for word in top)
-    if kind == "dates" or 2 * written > len(top):  # 31.12.2024 or 12/31/2024
-        return "holds different dates, as time stamps are" if np.any(after != before) else ""
-    if kind in ("words", "bytes"):
-        runs, distinct = 1 + np.count_nonzero(after != before), len(set(values.tolist()))
-        same = "all different" if distinct == n else "the same in a row only"
-        told = 2 * distinct > n and runs == distinct
-        return f"holds {kind} that are {same}, as identifiers and time stamps are" if told else ""
-    for way, holds in (("rises", after > before), ("falls", after < before)):
-        if np.all(holds):
-            return f"{way} from row to row, as a row number or a time stamp does"
-    whole = values.dtype.kind == "i" or all(type(value) is int for value in values)
-    dense = whole and int(values.max()) - int(values.min()) < 2 * n
-    if dense and len(set(values.tolist())) == n:
-        return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
-    return ""
 
 
 _Written = tuple[str, str] | None  # what either file holds, if that is a difference in writing
@@ -257,7 +169,7 @@ def _decimals_and_digits(shortest: str) -> tuple[int, int]:
 
 def _finite_numbers(values: AnyArray) -> AnyArray:
     """The finite numbers among the first rows of a column, without those that no double holds."""
-    values = values[:_ROWS]
+    values = values[:ROWS]
     if values.dtype.kind == "O":
         kept = [v for v in values if type(v) in (int, float) and abs(v) < 2**1023]
         values = np.array(kept, dtype=float)
@@ -357,6 +269,14 @@ def frame_pair(
     one, other = frame_content("p", p), frame_content("q", q)
     if one and other:
         return _matched(one, other, columns, drop)
+    others = constants(q)
+    if names := [k for k, value in constants(p).items() if others.get(k, value) != value]:
+        raise InvalidInput(
+            f"{enumerated(names)} has one value in all rows of all tables of p, and another in those of "
+            "q, as a name of the input has, which would look like a violation: leave it out, "
+            f"[g.drop(columns={names}) for g in p]. If it is an output without noise, which is a "
+            "violation, give dictionaries, [g.to_dict('list') for g in p]"
+        )
     if columns is not None or drop is not None:
         raise InvalidInput(
             "columns and drop choose among the columns of files and data frames; arrays have no names: "
@@ -398,12 +318,13 @@ def _matched(
     if p.json and q.json and p.named and q.named:
         p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
     if len(wanted) < len(p.called):
-        _refuse_long(p)
-        _refuse_long(q)
+        names = one_value_each(p, q)
+        for side in (p, q):
+            refuse_long(side, names, unwanted)
     p, q = _chosen(p, q, wanted, unwanted)
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
-        _refuse_identifiers(p, q, unwanted)
+        refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))
     p = replace(p, columns=tuple(_zero_one(a, b) for a, b in pairs))
     q = replace(q, columns=tuple(_zero_one(b, a) for a, b in pairs))
@@ -428,11 +349,11 @@ def _chosen(
         if unknown := [name for name in wanted if name not in side.called]:
             raise InvalidInput(
                 f"columns names {unknown[0]!r}, which {side.shown} does not have; it has "
-                f"{_enumerated(side.called)}"
+                f"{enumerated(side.called)}"
             )
     if unknown := [name for name in unwanted if name not in p.called + q.called]:
         raise InvalidInput(
-            f"drop names {unknown[0]!r}, which neither has; {p.shown} has {_enumerated(p.called)}"
+            f"drop names {unknown[0]!r}, which neither has; {p.shown} has {enumerated(p.called)}"
         )
     p, q = (
         side.take(wanted or [name for name in side.called if name not in unwanted])
@@ -457,7 +378,7 @@ def _same_columns(p: Content, q: Content, dropped: Sequence[str]) -> tuple[Conte
     only_p = [name for name in p.called if name not in q.called]
     only_q = [name for name in q.called if name not in p.called]
     said = [
-        f"{one.shown} has {_enumerated(only)}, which {other.shown} does not have"
+        f"{one.shown} has {enumerated(only)}, which {other.shown} does not have"
         for one, only, other in ((p, only_p, q), (q, only_q, p))
         if only
     ]
@@ -469,17 +390,11 @@ def _same_columns(p: Content, q: Content, dropped: Sequence[str]) -> tuple[Conte
             )
         if len(only_p) < len(p.called):
             remedies.append(
-                f"use what both have, with {_option('drop', [*dropped, *only_p, *only_q])}, if the rest "
-                "is no output: what it leaks is not found then"
+                f"use what both have, with {as_option('drop', [*dropped, *only_p, *only_q])}, if the "
+                "rest is no output: what it leaks is not found then"
             )
         raise UnreadableFile(f"{', and '.join(said)}; {'; or '.join(remedies)}")
     return p, q.take(p.called)
-
-
-def _enumerated(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    noun = "the column " if len(names) == 1 else "the columns "
-    return noun + ", ".join(repr(name) for name in names[:most]) + more
 
 
 def _zero_one(one: Column, other: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Tables of text as values: delimiters, headers, numbers, ISO 8601 dates, booleans, missing values."""
+"""Tables of text as values: delimiters, headers, numbers, dates, booleans, missing values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
+    SNIFFED,
     Column,
     Unreadable,
     arrow_source,
     as_objects,
+    cast,
+    dates,
     integer_array,
-    microseconds,
     number_array,
     pyarrow_for,
     read_columns,
@@ -57,7 +59,6 @@ _NO_NAMES = (*_MISSING, *_TRUE, *_FALSE)
 #: Rows from which a first row of values can be a header, and how rarely outputs may begin alike.
 _HEADED, _COINCIDENCE = 20, 0.01
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
-_SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
 NO_TEXT = (
     "is not text in UTF-8; save it in UTF-8, or name its encoding: cp1252 is usual in Western Europe, "
@@ -225,7 +226,7 @@ def split_text(data: bytes, suffix: str, marks: Marks = PLAIN) -> TextTable:
     columns = _cells(data, delimiter, width).columns
     last = columns[-1]
     if width == 1:
-        _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
+        _refuse_unsplit(data, last.slice(0, SNIFFED).to_pylist(), suffix, marks)
     elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         columns = columns[:-1]  # rows end in a delimiter
     return TextTable(columns, delimiter, marks)
@@ -271,7 +272,7 @@ def _quotes(data: bytes, mark: str, marks: Marks) -> bool:
 
 def _widths(data: bytes, mark: str) -> list[int]:
     """How many cells the rows at the top have."""
-    return [len(row) for _, row in itertools.islice(_rows(data, mark), _SNIFFED)]
+    return [len(row) for _, row in itertools.islice(_rows(data, mark), SNIFFED)]
 
 
 def _refuse_unsplit(data: bytes, cells: list[str], suffix: str, marks: Marks) -> None:
@@ -354,7 +355,7 @@ def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
 def _refuse_grouped(cells: Any) -> None:
     """Refuse columns of 984 and 1.214, in which no decimal has other than three digits."""
     either = f"{_SMALL}|{_GROUPED}"
-    if not _matches(cells.slice(0, _SNIFFED), either).all() or not _matches(cells, either).all():
+    if not _matches(cells.slice(0, SNIFFED), either).all() or not _matches(cells, either).all():
         return
     grouped = _matches(cells, _GROUPED)
     if _GROUPS <= np.count_nonzero(grouped) < len(cells):
@@ -372,7 +373,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
     if (found := _numbers(cells)) is not None:
         _refuse_spellings(cells)
         return found
-    if (found := _dates(cells)) is not None:
+    if (found := dates(cells)) is not None:
         return found
     true, false = _among(cells, _TRUE), _among(cells, _FALSE)
     if (true | false).all():
@@ -458,22 +459,13 @@ def _first(cells: Any, chosen: BoolArray) -> str:
     return str(cells[int(np.argmax(chosen))].as_py()) if chosen.any() else ""
 
 
-def _cast(cells: Any, kind: Any) -> Any | None:
-    """Cells of a type if all can be; failing is slow in Arrow, so that the first are tried alone."""
-    try:
-        cells.slice(0, _SNIFFED).cast(kind)
-        return cells.cast(kind)
-    except _arrow().ArrowInvalid:
-        return None
-
-
 def _numbers(cells: Any) -> AnyArray | None:
     """Cells as numbers if all are."""
     pa = _arrow()
-    floats = _cast(cells, pa.float64())
+    floats = cast(cells, pa.float64())
     if floats is None:
         return None
-    integers = _cast(cells, pa.int64())
+    integers = cast(cells, pa.int64())
     if integers is not None:
         return np.asarray(integers)
     numbers = number_array(np.asarray(floats))
@@ -483,16 +475,3 @@ def _numbers(cells: Any) -> AnyArray | None:
         except ValueError:  # thousands of digits
             return numbers
     return numbers
-
-
-def _dates(cells: Any) -> AnyArray | None:
-    """Cells as dates or times, if all are in ISO 8601."""
-    pa = _arrow()
-    days = _cast(cells, pa.date32())
-    if days is not None:
-        return np.asarray(days)
-    for zone, unit in itertools.product((None, "UTC"), ("us", "ns")):
-        times = _cast(cells, pa.timestamp(unit, zone))
-        if times is not None:
-            return microseconds(pa, times)
-    return None

@@ -9,7 +9,7 @@ of a double or the letters of a text (`outputs.representations`). A column whose
 more than chance would have it adds nothing, the others as much as they differ beyond chance: with k
 values Pearson's X² of two equal distributions is about k − 1, give or take √(2(k − 1)).
 
-*Named features*, found by `loss.training`. "feature" ranks outputs by the best one alone, by
+*Named features*, found by `scores.training`. "feature" ranks outputs by the best one alone, by
 isotonic frequencies: its events are {feature ≥ t} or {feature ≤ t}, which can be counted without this
 library. "features" is a logistic regression on the best few. A feature that is no better than
 chance costs power, never validity.

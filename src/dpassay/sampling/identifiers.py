@@ -1,0 +1,162 @@
+"""Columns that are no outputs: row numbers, time stamps, identifiers, names of the input; long tables."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpassay.errors import UnreadableFile
+from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, as_objects
+from dpassay.sampling.text_tables import WRITTEN_DATE
+
+FEW = 20  # rows from which an order is no accident
+ROWS = 5000  # at the top of a table, which are looked at
+
+
+def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
+    """Refuse columns that tell any two tables apart: row numbers, time stamps, identifiers, run names.
+
+    A column with one value a side may also be an output without noise, hence the leak: it is told apart.
+    """
+    index, constant = {}, one_value_each(p, q)
+    for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
+        for side, column in ((q, b), (p, a)):
+            if sign := _index_like(column):
+                index[name] = f"{p.column(name)} of {side.shown} {sign}"
+    if not index and not constant:
+        return
+    rest = [name for name in p.called if name not in index and name not in constant]
+    outputs = as_option("columns", [*constant, *rest] or ["…"])
+    no_output = as_option("drop", [*dropped, *index, *constant])
+    said = "; ".join(index.values()) + (
+        ". That differs between any two tables, whatever the mechanism does, and would look like a "
+        "violation; " * bool(index)
+    )
+    if constant:
+        also = "".join(f", and so has {p.column(name)}" for name in constant[1:])
+        said += (
+            f"{p.column(constant[0])} has one value in all of {p.shown} and another in all of {q.shown}"
+            f"{also}: an output without noise, which is a violation, or a name of the input, which would "
+            f"look like one. If it is an output, name it among them with {outputs}"
+        )
+        said += f"; if it is a name, leave it out with {no_output}" * bool(rest)
+    else:
+        said += f"leave out what is no output with {no_output}, or " * bool(rest)
+        said += f"name the columns that are outputs with {outputs}"
+    raise UnreadableFile(said)
+
+
+def one_value_each(p: Content, q: Content) -> list[str]:
+    """The columns that have one value in all of one table and another in all of the other."""
+    others = dict(zip(q.called, q.columns, strict=True))
+    return [
+        name
+        for name, a in zip(p.called, p.columns, strict=True)
+        if (b := others.get(name)) is not None and _is_constant(a) and _is_constant(b)
+        if a.values[:1].tolist() != b.values[:1].tolist()
+    ]
+
+
+def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> None:
+    """Refuse a long table, in which one release is several rows: these are not independent.
+
+    Every value of a column that numbers releases is in k > 1 rows, and other columns, such as region and
+    sex, label these: k combinations, equally often. Leaving out these columns does not help. What is
+    advised uses no column that was dropped, and none of `names`, which have one value in either table.
+    """
+    columns = dict(zip(side.called, side.columns, strict=True))
+    for name, column in columns.items():
+        whole = column.values.dtype.kind == "i"
+        usable = not column.missing and (whole or set(column.kinds) == {"words"})
+        if column.rows < 2 * FEW or not usable:
+            continue
+        count = Counter(column.values.tolist())
+        releases, rows = len(count), max(count.values())
+        dense = not whole or max(count) - min(count) < 2 * releases
+        if not dense or rows < 2 or releases < FEW or min(count.values()) < rows:
+            continue
+        labels = {}
+        for other in columns.keys() - {name, *names}:
+            cells = list(map(repr, columns[other].array().tolist()))  # some cannot be hashed
+            if not any(n % releases for n in Counter(cells).values()):
+                labels[other] = cells
+        if sorted(Counter(zip(*labels.values(), strict=True)).values()) == [releases] * rows:
+            kept = [n for n in columns if n in labels or n not in (name, *names, *dropped)]
+            values = [n for n in kept if n not in labels]
+            told = [n for n in names if n not in dropped]
+            why = (
+                f". Both leave out {enumerated(told)}, of one value in either table, as a name of the "
+                "input has; keep what is an output: it has no noise"
+            )
+            raise UnreadableFile(
+                f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
+                "several rows, they are not independent: write one row a release, as pandas' "
+                f"pivot(index={name!r}, columns={_few(sorted(labels))}, values={_few(values)}) does, or "
+                f"give tables, from_samples([g[{_few(kept)}].reset_index(drop=True) for _, g in "
+                f"p.groupby({name!r})], …){why * bool(told)}. If every row is a release of its own, "
+                f"delete {side.column(name)} from both tables"
+            )
+
+
+def _is_constant(column: Column) -> bool:
+    """Whether all cells have one value and none is missing."""
+    values = column.values
+    return not column.missing and len(values) >= FEW and all(v == values[0] for v in values)
+
+
+def _index_like(column: Column) -> str:
+    """Why a column is an index and no output; empty if it is not."""
+    values = column.values
+    if len(values) < FEW:
+        return ""
+    kind, n = column.kinds.most_common(1)[0]
+    if n < len(values):  # a total below row numbers does not hide them
+        values = as_objects(v for v in values if KIND_OF_TYPE.get(type(v)) == kind)
+    if n < FEW or kind not in ("numbers", "dates", "words", "bytes"):
+        return ""
+    before, after = values[:-1], values[1:]
+    top = values[:ROWS].tolist() if kind == "words" else []
+    written = sum(re.fullmatch(WRITTEN_DATE, word) is not None for word in top)
+    if kind == "dates" or 2 * written > len(top):  # 31.12.2024 or 12/31/2024
+        return "holds different dates, as time stamps are" if np.any(after != before) else ""
+    if kind in ("words", "bytes"):
+        runs, distinct = 1 + np.count_nonzero(after != before), len(set(values.tolist()))
+        same = "all different" if distinct == n else "the same in a row only"
+        told = 2 * distinct > n and runs == distinct
+        return f"holds {kind} that are {same}, as identifiers and time stamps are" if told else ""
+    for way, holds in (("rises", after > before), ("falls", after < before)):
+        if np.all(holds):
+            return f"{way} from row to row, as a row number or a time stamp does"
+    whole = values.dtype.kind == "i" or all(type(value) is int for value in values)
+    dense = whole and int(values.max()) - int(values.min()) < 2 * n
+    if dense and len(set(values.tolist())) == n:
+        return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
+    return ""
+
+
+def as_option(name: str, values: Sequence[str]) -> str:
+    """An argument as Python and as the command line write it."""
+    typed = typed_names([*values[:8], *["…"] * (len(values) > 8)])
+    return f"{name}={_few(values)} (--{name} {shlex.quote(typed)})"
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names as a list in Python."""
+    listed = [repr(name) if name != "…" else name for name in names[:8]]
+    return f"[{', '.join(listed + ['…'] * (len(names) > 8))}]"
+
+
+def typed_names(names: Sequence[str]) -> str:
+    """Names of columns as --columns and --drop read them: one that holds a comma in double quotes."""
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
+
+
+def enumerated(names: Sequence[str], most: int = 8) -> str:
+    """The first names of columns in a sentence."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    noun = "the column " if len(names) == 1 else "the columns "
+    return noun + ", ".join(repr(name) for name in names[:most]) + more
