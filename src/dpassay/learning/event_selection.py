@@ -2,8 +2,8 @@
 
 Every score has two events of interest (`learning.hit_rates`): the one with the largest z at the claim,
 which is the most powerful test, and the one with the largest θ that would be refuted, which gives the
-largest lower bound. Where the second is certain to refute the claim too, it is taken. No training set
-tells how much of the privacy loss shows on rare events alone: where an optimistic prediction for rare
+largest lower bound. Where events are certain to refute the claim, the one of these with the largest bound
+is taken. No training set tells how much of the privacy loss shows on rare events alone: where an optimistic prediction for rare
 events is clearly above the conservative one, further events are tested and share the error probability,
 if the claim is then about as likely to be refuted.
 """
@@ -164,7 +164,7 @@ def _events(
             calibrate=criterion.calibrate and rule.caution > 0,
         )
         other, further = _best(learner, optimistic, family)
-        if further.largest.bound <= rule.gain * predicted.largest.bound:
+        if further.largest.bound <= rule.gain * predicted.event.bound:
             continue
         both = (index, predicted.event), (other, further.largest)
         if not _affordable(learner, criterion, *both, rule.share):
@@ -178,7 +178,7 @@ def _events(
         if not found:
             return [conservative]
         # where all that shows is rare, the larger share goes there
-        rare = 2 * predicted.largest.bound < further.largest.bound
+        rare = 2 * predicted.event.bound < further.largest.bound
         share = max(rule.share, 1 - rule.share) if rare else rule.share
         return [
             replace(conservative, share=1 - share),

@@ -92,8 +92,8 @@ class PredictedEvents:
     @property
     def rank(self) -> tuple[int, float]:
         """The larger, the better: refutation certain, likely, unlikely; then the bound, or z."""
-        if self.z >= self.certain and self.largest.z >= self.certain:
-            return 2, self.largest.bound
+        if self.z >= self.certain:
+            return 2, self._certain[0]
         if self.z >= 1.0:
             return 1, self.z
         return 0, self.largest.bound
@@ -104,6 +104,15 @@ class PredictedEvents:
         if bound == 0.0:  # no bound: the event on which an excess is detected best
             largest = self.rates.most_sensitive(self.claim, self.critical)
         return bound, largest
+
+    @cached_property
+    def _certain(self) -> tuple[float, int]:
+        """The largest bound among events that are certain to refute the claim."""
+        bound, largest = self._largest
+        if self._own[largest] >= self.certain:
+            return bound, largest
+        without = np.where(self._own >= self.certain, 0.0, -np.inf)
+        return _largest(lambda value: self.statistic(value) + without, self.critical, self.claim)
 
     @cached_property
     def largest(self) -> ThresholdEvent:
@@ -123,7 +132,13 @@ class PredictedEvents:
 
     @property
     def event(self) -> ThresholdEvent:
-        return self.strongest if self.rank[0] == 1 else self.largest
+        match self.rank[0]:
+            case 2:
+                bound, index = self._certain
+                return self.rates.event(index, self._own, bound)
+            case 1:
+                return self.strongest
+        return self.largest
 
 
 @dataclass(frozen=True, eq=False)
