@@ -21,6 +21,16 @@ from dpassay.theme import INK, PALETTE, POINTS, altair, column, layers, row, thi
 Line: TypeAlias = tuple[FloatArray, FloatArray]
 
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
+#: Colour and dash of lines that mean the same in every chart.
+_ROLES = {
+    "estimate": (0, 0),
+    "estimate, may be too small": (0, 2),
+    "claimed": (1, 1),
+    "certified": (2, 2),
+    "certified from below": (2, 2),
+    "certified from above": (3, 3),
+    "lower bound": (2, 2),
+}
 #: What the band of a trade-off chart is.
 _BAND = (
     "Shaded: the upper edge is an exact upper bound on T. The lower edge is that of the fitted score and "
@@ -69,12 +79,21 @@ def spectrum(
     *,
     band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     point: tuple[float, float] | None = None,
+    log_from: float | None = None,
     hover: bool = False,
 ) -> Any:
-    """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim."""
+    """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim.
+
+    With `log_from` the axis of δ is logarithmic and begins there.
+    """
     alt = altair()
     x = alt.X("x:Q", title="ε")
     y = alt.Y("y:Q", title="δ(ε)", scale=alt.Scale(domainMin=0))
+    if log_from is not None:
+        scale = alt.Scale(type="log", domainMin=log_from, clamp=True)
+        y = alt.Y("y:Q", title="δ(ε), logarithmic", scale=scale, axis=alt.Axis(format=".0e"))
+        lines = {k: (a[b >= log_from], b[b >= log_from]) for k, (a, b) in lines.items()}
+        band = None
     parts = _band(band, x, y) + _lines(lines, x, y, ("ε", "δ"), hover)
     return _finish(parts + _mark(point, ("claimed ε", "claimed δ"), "diamond"))
 
@@ -395,15 +414,22 @@ def _lines(
     wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
     legend = None if len(names) == 1 and not named else alt.Legend(symbolType="stroke", **wrap)
 
-    def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
-        # from the seventh line on colours repeat, each time with the next dash
-        turns = (i + shift * (i // len(PALETTE)) for i in range(len(names)))
-        values = [styles[turn % len(styles)] for turn in turns]
+    # from the seventh line on colours repeat, each time with the next dash
+    own = [(i, i + i // len(PALETTE)) for i in range(len(names))]
+    roles = [_ROLES[name] for name in names] if set(names) <= _ROLES.keys() else own
+
+    def styled(styles: Sequence[Any], which: int) -> dict[str, Any]:
+        values = [styles[role[which] % len(styles)] for role in roles]
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
 
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(lines) > 1 else []
     tooltip += [_figures("x", symbols[0]), _figures("y", symbols[1])]
-    shared = {"x": x, "y": y, "tooltip": tooltip, "color": alt.Color("series:N", **styled(PALETTE))}
+    shared = {
+        "x": x,
+        "y": y,
+        "tooltip": tooltip,
+        "color": alt.Color("series:N", **styled(PALETTE, 0)),
+    }
     dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
     drawn = _table(_curves(lines, POINTS), "x", "y").mark_line()
     parts = [drawn.encode(strokeDash=dashes, **shared)]

@@ -163,12 +163,13 @@ def refutes(
     n: int,
     confidence: float,
     train: float | None,
+    loss: Any,
     rng: Seed,
     sampling: Sampling | None,
 ) -> bool:
     """Whether `audit` with these options refutes the claim; nothing else of its verdict is computed."""
     gamma = 1 - confidence
-    how: dict[str, Any] = {"n": n, "train": train, "seconds": None, "loss": "auto"}
+    how: dict[str, Any] = {"n": n, "train": train, "seconds": None, "loss": loss}
     found = _counted(mechanism, pair, [claim], gamma, rng=rng, sampling=sampling, **how)
     (choice,), (counted,), _ = found
     return certify(choice, counted, gamma, beyond=math.inf).p_value <= gamma
@@ -337,7 +338,7 @@ def bound(
     """
     wanted = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
-    if isinstance(pairs, str):
+    if isinstance(pairs, str) and not isinstance(mechanism, str):
         raise InvalidInput(
             f"the second argument is the pair of inputs, got {pairs!r}; write of={pairs!r}"
         )

@@ -18,7 +18,7 @@ from dpassay.learning.event_selection import SelectedEvent
 from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.provenance import COUNTS, About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
@@ -175,7 +175,7 @@ def audit_counts(
         second=None if second is None else second.beside(violated),
         budget=tuple(budget),
         about=About(
-            method="exact joint test of two binomial counts",
+            method=COUNTS,
             guarantee=Guarantee.EXACT,
             n=(counts.n, counts.m),
             notes=() if claim.set_by_events else (_EVENTS_ONLY,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from dpassay import validation as checks
 from dpassay.auditing.audits import audit
 from dpassay.auditing.plans import (
     Plan,
+    gaussian_draws,
     gaussian_needs_more_draws,
     plan,
     smallest_excess,
@@ -72,6 +74,7 @@ def audit_detecting(
                 excess=detects,
                 confidence=1 - shares[0],
                 pilot=_PILOT,
+                loss=options.get("loss", "auto"),
                 rng=rng,
                 sampling=sampling,
             )
@@ -89,14 +92,21 @@ def audit_detecting(
                 return few
         raise AuditTooWeak(_unreachable(made, detects), None)
     n = max(made.draws, _PILOT)
+    # a pilot that looks like a violation plans for fewer draws than these
+    needed = max(gaussian_draws(one, detects, 1 - shares[0]) for one in claims)
     for share in shares:
         found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=1 - share, **options)
-        if n == _MOST_DRAWS or not _misses(found, detects):
+        if found.violated or n == _MOST_DRAWS or (n >= needed and not _misses(found, detects)):
             break
+        if needed > _MOST_DRAWS:
+            takes = None if math.isinf(needed) else int(needed)
+            plain = replace(made, shape="gaussian", draws=takes)
+            raise AuditTooWeak(_unreachable(plain, detects), found)
         times = 4.0
         if math.isfinite(found.smallest_detectable or math.inf):
             times = _excess(found, detects) ** 2
-        n = min(math.ceil(1.2 * n * min(max(times, 1.0), 16.0)), _MOST_DRAWS)
+        n = math.ceil(max(1.2 * n * min(max(times, 1.0), 16.0), needed))
+        n = min(n, _MOST_DRAWS)
     return found
 
 

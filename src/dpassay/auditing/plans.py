@@ -144,6 +144,7 @@ def plan(
     event: float | None = None,
     train: float | None = None,
     pilot: int = 500,
+    loss: Any = "auto",
     rng: Seed = 0,
     sampling: Sampling | None = None,
 ) -> Plan:
@@ -164,6 +165,7 @@ def plan(
     train   the share of the draws that learn, a quarter by default
     pilot   draws a side on the pair, from which the excess is estimated; they certify nothing and are
             not part of the audit
+    loss    that of the audit, where a mechanism is given
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
@@ -184,8 +186,8 @@ def plan(
         if event is not None or shape != "coin":
             raise InvalidInput("a pilot shows the event and the shape: leave event and shape out")
         size = checks.whole("pilot", pilot, at_least=_PILOT)
-        learner = _pilot(mechanism, pair, size, rng, sampling)
-        goal = _Goal(as_claim(claim), power, confidence, train)
+        goal = _Goal(as_claim(claim), power, confidence, train, loss)
+        learner = _pilot(mechanism, pair, size, loss, rng, sampling)
         if excess is None:
             return _confirmed(_of_pilot(learner, goal), goal, mechanism, pair, size, rng)
         checks.real("excess", excess, above=0.0)
@@ -199,9 +201,9 @@ def plan(
         raise InvalidInput(
             "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
         )
-    goal = _Goal(as_claim(mechanism), power, confidence, train)
+    goal = _Goal(as_claim(mechanism), power, confidence, train, loss)
     if not isinstance(shape, str):
-        found = _of_pilot(_pilot(shape, pair, pilot, rng, sampling), goal)
+        found = _of_pilot(_pilot(shape, pair, pilot, loss, rng, sampling), goal)
         start = min(found.draws or 10 * pilot, _SIMULATED)
         return _simulated(replace(found, shape="mechanism"), goal, shape, pair, start, rng)
     excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
@@ -235,7 +237,8 @@ class _Goal:
     claim: Claim
     power: float
     confidence: float
-    train: float | None  # the share of training draws that was asked for
+    train: float | None = None  # the share of training draws that was asked for
+    loss: Any = "auto"
 
     @property
     def share(self) -> float:
@@ -269,10 +272,12 @@ class _Goal:
         )
 
 
-def _pilot(mechanism: Any, pair: Any, n: int, rng: Seed, sampling: Sampling | None) -> CrossFit:
+def _pilot(
+    mechanism: Any, pair: Any, n: int, loss: Any, rng: Seed, sampling: Sampling | None
+) -> CrossFit:
     """Draws of a mechanism to learn from."""
     (source,) = sources(check_mechanism(mechanism), pair, rng=rng, sampling=sampling)
-    return CrossFit(source.deal((n, n)), "auto", source.rng, pair=source.pair)
+    return CrossFit(source.deal((n, n)), loss, source.rng, pair=source.pair)
 
 
 def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
@@ -363,10 +368,10 @@ def _refuting(
 ) -> int:
     """How many of some audits with n draws a side refute the claim."""
     hits, quiet = 0, Sampling(progress=False)
-    levels: Any = {"confidence": goal.confidence, "train": goal.train}
+    how: Any = {"confidence": goal.confidence, "train": goal.train, "loss": goal.loss}
     for seed in seeds.integers(2**62, size=audits).tolist():
         with suppress(NotEnoughDraws):
-            hits += refutes(mechanism, pair, goal.claim, n=n, rng=seed, sampling=quiet, **levels)
+            hits += refutes(mechanism, pair, goal.claim, n=n, rng=seed, sampling=quiet, **how)
         if bar is not None:
             bar.advance(1)
     return hits
@@ -492,11 +497,18 @@ def _for_excess(goal: _Goal, excess: float, event: float | None) -> Plan:
     )
 
 
+def gaussian_draws(claim: Claim, excess: float, confidence: float) -> float:
+    """The draws that detect an excess for Gaussian noise; 0 where this needs no more than other noise."""
+    if not gaussian_needs_more_draws(claim):
+        return 0
+    return _for_excess(_Goal(claim, 0.9, confidence), excess, None).draws or math.inf
+
+
 def smallest_excess(
     claim: Claim, draws: int, confidence: float, event: float | None, most: float
 ) -> float:
     """The smallest excess that so many draws detect as `_for_excess` plans; ∞ above `most`."""
-    goal = _Goal(claim, 0.9, confidence, None)
+    goal = _Goal(claim, 0.9, confidence)
     value = claim.value
     most = min(most, 0.99 * claim.largest / value - 1 if value else 0.99 * claim.largest)
 

@@ -105,7 +105,7 @@ def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
 def claim_on(given: Any, mechanism: Any, pairs: Any) -> Any:
     """The claim that is given; else the one that a mechanism of another library makes about the pairs."""
     found = adapted(mechanism)
-    if isinstance(pairs, (str, Claim)):
+    if isinstance(pairs, (str, Claim)) and not isinstance(mechanism, str):  # two names of files
         raise InvalidInput(
             f"pairs is {checks.shown(pairs)}, which is a claim: the inputs come before it, and samples "
             "have none: audit(mechanism, (0.0, 1.0), claim), audit(samples, claim=…)"

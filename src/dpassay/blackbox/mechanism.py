@@ -330,7 +330,7 @@ def check_mechanism(mechanism: Any) -> Mechanism:
     """The mechanism; before the first draw it is explained what is wrong with its signature."""
     mechanism = adapted(mechanism)
     if not callable(mechanism):
-        drawn = "; outputs that were drawn already go in as dp.from_samples(p, q), in its place"
+        drawn = "; outputs, or two files of them, go in its place as dp.from_samples(first, second)"
         raise InvalidInput(
             f"a mechanism must be callable as mechanism(data, size, rng), got "
             f"{checks.shown(mechanism)}{drawn if checks.has(mechanism, '__len__') else ''}"

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.joint_test import SPENT_ON_SET, evidence
+from dpassay.bounds.joint_test import SPENT_ON_SET, p_value
 from dpassay.bounds.ordering import Contour, Counts, approximate_critical_values, contour, window_of
 from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
@@ -27,9 +27,11 @@ _CLOSE = 0.05
 _MORE = 10_000
 #: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
-#: Counts at which `exact_power` computes p-values; a plan is raised with it up to so many draws, or so
-#: many expected counts of the event (or its complement) on the input on which it is rarer.
-_KNOTS, _RAISED, _FEW = 10, 10_000, 100
+#: Counts at which `exact_power` computes p-values; how often a plan is raised with it, for up to so many
+#: draws, or so many expected counts of the event (or its complement) on the input on which it is rarer.
+_KNOTS, _TURNS, _RAISED, _FEW = 6, 8, 10_000, 100
+#: Error of `exact_power`.
+_UNCERTAIN = 2e-3
 
 
 @lru_cache(maxsize=256)
@@ -61,20 +63,33 @@ def exact_power(p: float, q: float, n: int, claim: Claim, gamma: float) -> float
     interpolated. `power` is too large where counts are few, and at a corner of what the claim allows.
     """
     first, last = (int(binom.ppf(tail, n, q)) for tail in (1e-4, 1 - 1e-4))
-    least, most = int(binom.ppf(1e-4, n, p)) - 1, int(binom.ppf(1 - 1e-4, n, p)) + 1
     knots = np.unique(np.linspace(first, last, _KNOTS).astype(int))
-    rejected = []
-    for j in knots.tolist():
-        low, high = least, most  # rejected from `high` on; never below what a smaller j needs
-        while high - low > 1:
-            i = (low + high) // 2
-            found = evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value <= gamma
-            low, high = (low, i) if found else (i, high)
-        rejected.append(high)
-        least = high - 1
+    least, off = [], 0
+    for j, about in zip(knots.tolist(), _rejected(q, n, n, claim, gamma)(knots), strict=True):
+        least.append(_least_rejected(j, n, claim, gamma, int(about) + off))
+        off = least[-1] - int(about)
     counts = np.arange(first, last + 1)
-    least_i = np.round(np.interp(counts, knots, rejected))
-    return float(binom.pmf(counts, n, q) @ binom.sf(least_i - 1, n, p))
+    return float(
+        binom.pmf(counts, n, q) @ binom.sf(np.round(np.interp(counts, knots, least)) - 1, n, p)
+    )
+
+
+def _least_rejected(j: int, n: int, claim: Claim, gamma: float, about: int) -> int:
+    """The smallest i that the exact test rejects beside j, near a first guess; n + 1 if none is."""
+
+    def rejected(i: int) -> bool:
+        return i > n or (i >= 0 and p_value(Counts(i, n, j, n), claim, gamma=gamma) <= gamma)
+
+    low = high = min(max(about, 0), n + 1)
+    step = 1
+    while rejected(low) and low >= 0:  # low is not rejected, high is
+        low, high, step = low - step, low, 2 * step
+    while high == low or not rejected(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return high
 
 
 def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
@@ -186,14 +201,16 @@ def draws_needed_exactly(
     n = draws_needed(p, q, claim, gamma, chance)
     if n is None or (n > _RAISED and n * min(q, 1 - q) > _FEW):
         return n
-    low, high = n - 1, n
-    while exact_power(p, q, high, claim, gamma) < chance:
-        low, high = high, math.ceil(1.25 * high)
-    while high - low > max(1, high // 50):
-        middle = (low + high) // 2
-        enough = exact_power(p, q, middle, claim, gamma) >= chance
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    goal, enough = float(ndtri(chance)), n
+    for _ in range(_TURNS):  # as a normal quantile the power is nearly linear in √n
+        found = exact_power(p, q, enough, claim, gamma)
+        if found >= chance - _UNCERTAIN:
+            break
+        short = goal - float(ndtri(max(found, 1e-9)))
+        enough = (
+            math.ceil((math.sqrt(enough) * (1 + short / (goal - float(ndtri(gamma))))) ** 2) + 1
+        )
+    return enough
 
 
 def normal_limit(

@@ -353,12 +353,13 @@ class CandidateCauses:
         if noise is None or not noise.scale or not math.isfinite(shift):
             kinds = (Fault.SHIFT, Fault.SCALE)
             return [CandidateCause(kind, condition, facts={"shift": shift}) for kind in kinds]
+        shift, error = one.moved(noise)
+        many = 1
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
-            norm = 2 if noise.family == "Gaussian" else 1
-            shift = float(np.linalg.norm([s.shift for s in several], norm))
+            many, norm = len(several), 2 if noise.family == "Gaussian" else 1
+            shift = float(np.linalg.norm([s.moved(noise)[0] for s in several], norm))
         allowed = noise.allowed(self.claim)
-        many = 1 if shift == one.shift else len(several)
-        facts = {"shift": shift, "scale": noise.scale, "parts": many}
+        facts = {"shift": shift, "scale": noise.scale, "parts": many, "error of the shift": error}
         if allowed == 0 and self.claim.point is not None:  # no scale keeps the claim
             in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
             epsilon = np.array([in_delta.epsilon])

@@ -269,13 +269,11 @@ class _Test:
         part = one.condition.part
         low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
         self.numbers[_AT_LEAST] = low
-        moved = f"the median of {part.name} moves by {part.by(facts['shift'])}"
+        moved, by = f"{part.name} moves", f"by about {part.by(facts['shift'])}"
+        median = f"(its median by at least {part.by(low, rounded_down)})"
         if facts.get("parts", 1) > 1:
-            moved = (
-                f"the medians of {facts['parts']:.0f} parts move by {part.by(facts['shift'])} in all, "
-                f"that of {part.name} by its share"
-            )
-        moved += f" (at least {part.by(low, rounded_down)})"
+            moved, by = f"{facts['parts']:.0f} parts move {by} in all,", f"{part.name} by its share"
+        moved = f"{moved} {by} {median}"
         fits = ""
         if noise is not None:
             fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"
@@ -293,7 +291,11 @@ class _Test:
             return f"{fits}, which keeps {self.claim.short} at no scale; {holds}", False
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
-            at = f"for the observed shift of {part.by(facts['shift'])}, {self.claim.short} needs"
+            shift = part.by(facts["shift"])
+            if facts["parts"] == 1:
+                error = float(f"{facts['error of the shift']:.2g}")
+                shift += f" (standard error {part.by(error)})"
+            at = f"for the estimated shift of {shift}, {self.claim.short} needs"
             factor = f"{number(needed / noise.scale)} times as large"
             return f"{fits}; {at} a scale of {part.by(needed)}, which is {factor}", False
         hidden = f"which covers a shift of {part.by(covered)} under {self.claim.short}"

@@ -133,6 +133,15 @@ class Numbers:
         self.spreads = [_spread(c) for c in self.centred]
         self.shift = abs(self.centres[1] - self.centres[0])
 
+    def moved(self, noise: Noise) -> tuple[float, float]:
+        """The shift of the mean of Gaussian noise, else of the median, and its standard error."""
+        centres = self.centres
+        if noise.family == "Gaussian":
+            near = [side[~far] for side, far in zip(self.sides, self.far, strict=True)]
+            centres = [float(side.mean()) for side in near]
+        error = noise.scale * math.sqrt(sum(1 / side.size for side in self.sides))
+        return abs(centres[1] - centres[0]), error
+
     @cached_property
     def modes(self) -> list[tuple[float, float]]:
         """The most frequent value of each side, and its share."""

@@ -45,7 +45,7 @@ _READ = {"number", "date", "duration"}
 #: Characters of a part's name, at most.
 _LONG = 200
 #: Draws a side that are looked at, training or testing, at most; and numbers in them.
-_DRAWS, _NUMBERS = 8000, 1 << 20
+_DRAWS, _NUMBERS = 20_000, 1 << 20
 #: With more structures than these fewer draws are looked at: each of them is read by itself.
 _KINDS, _FEW = 500, 1500
 

@@ -59,12 +59,23 @@ def calibrated(scores: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     if likelihood.max() < constant + _GAIN:
         return None
     chance = odds[int(np.argmax(likelihood))]
+    return None if contradicted(first, drawn, chance) else np.asarray(chance)
+
+
+def contradicted(first: FloatArray, drawn: FloatArray, chance: FloatArray) -> bool:
+    """Whether draws of the first input in some tail are far from the number that a fit expects.
+
+    Args:
+        first: Draws of the first input in each group, groups in increasing order of the score.
+        drawn: Those of both inputs.
+        chance: The fitted probability that a draw in a group is of the first input.
+    """
     for order in (slice(None), slice(None, None, -1)):
         missed = np.cumsum((first - drawn * chance)[order])
         spread = np.cumsum((drawn * chance * (1 - chance))[order])
         if np.any(np.abs(missed) > _CONTRADICTED * np.sqrt(spread + 0.25)):
-            return None
-    return np.asarray(chance)
+            return True
+    return False
 
 
 def _fitted(x: FloatArray, first: FloatArray, drawn: FloatArray) -> FloatArray:

@@ -3,9 +3,9 @@
 Every score has two events of interest (`learning.hit_rates`): the one with the largest z at the claim,
 which is the most powerful test, and the one with the largest θ that would be refuted, which gives the
 largest lower bound. Where events are certain to refute the claim, the one of these with the largest bound
-is taken. No training set tells how much of the privacy loss shows on rare events alone: where an optimistic prediction for rare
-events is clearly above the conservative one, further events are tested and share the error probability,
-if the claim is then about as likely to be refuted.
+is taken. No training set tells how much of the privacy loss shows on rare events alone: where an
+optimistic prediction for rare events is clearly above the conservative one, further events are tested and
+share the error probability, if the claim is then about as likely to be refuted.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
+from dpassay.learning.calibration import contradicted
 from dpassay.learning.cross_fit import CrossFit, Scores, log_loss
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent
 from dpassay.learning.hit_rates import HitRates
@@ -62,6 +63,8 @@ def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridScore:
 
 def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
     """The score that predicts either half best, fitted to the other, by more than a standard error."""
+    if len(names) > 1 and _misfits(GridScore.named(names[0], a + b)):  # a quadratic
+        names = names[1:]
     best = names[0]
     if len(names) == 1:
         return best
@@ -75,6 +78,14 @@ def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
         if mean > error:
             best, known = name, new
     return best
+
+
+def _misfits(loss: GridScore) -> bool:
+    """Whether the draws that a loss was fitted to contradict it in some tail."""
+    ell, (first, second), (n, m) = loss.everywhere(), loss.tally.everywhere(), loss.tally.n
+    order = np.argsort(ell, kind="stable")
+    chance = expit(ell[order] + math.log(n / m))
+    return contradicted(first[order], (first + second)[order], chance)
 
 
 def _log_losses(name: str, a: CellCounts, b: CellCounts) -> FloatArray:

@@ -48,9 +48,9 @@ _SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
 _CELLS = 200
 #: Points of a curve that are kept: more than a chart can show.
 _POINTS = 500
-#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
-#: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
-_DECIDE, _UNCAPPED = 20, 1.2
+#: A Rényi divergence is supported by the draws if the integral has at most this relative standard error,
+#: from groups of outputs with so many draws each.
+_ERROR, _GROUP = 0.15, 10
 #: Draws that show that an event is no accident.
 _SEEN = 50
 
@@ -192,14 +192,14 @@ def _profile(
     """All notions of an estimated loss with the probabilities of its cells."""
     masses, least = grid.masses(), min(grid.tally.n)
     epsilon = careful_epsilon(grid)
-    eps = _epsilons(masses, epsilon, least)
+    eps, alone = _epsilons(masses, epsilon, least)
     capped = _capped(masses, epsilon)
-    reach, rare = _support(masses, capped, epsilon, least)
+    reach, rare = _support(grid, masses, epsilon)
     both = _thinned(masses.tradeoff_curve()).symmetrise()
     if source.pair is not None and same_inputs(source.pair):
         notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
     else:
-        notes += *rare, *_larger_losses(masses, epsilon, n)
+        notes += alone or (*rare, *_larger_losses(masses, epsilon, n))
     if learner.families[1]:
         notes += (
             "these are estimates for the values; an audit also tests the floating-point representation",
@@ -236,27 +236,45 @@ def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
     )
 
 
-def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
-    """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near."""
+def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple[str, ...]]:
+    """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near.
+
+    Of outputs that came on one input alone the draws tell δ up to some ε: a probability of 3/n on the
+    other input would hardly have shown (the rule of three). There the grid ends, with a note.
+    """
     top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
     inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
     above = np.count_nonzero(_delta(masses, beyond) > 0.5 / n)
-    return np.concatenate([inside, beyond[1 : above + 1]])
+    eps = np.concatenate([inside, beyond[1 : above + 1]])
+    alone = max(float(masses.p[masses.q == 0].sum()), float(masses.q[masses.p == 0].sum()))
+    if not alone or alone * n <= 3 or (last := math.log(alone * n / 3)) >= eps[-1]:
+        return eps, ()
+    said = (
+        f"outputs that came on one input alone have probability {alone:.3g}: if the other input never "
+        f"produces them, δ(ε) is at least that for every ε, and the true ε is ∞. These draws estimate δ "
+        f"up to ε = {last:.3g}"
+    )
+    return np.append(eps[eps < last], last), (said,)
 
 
-def _support(
-    masses: Masses, capped: Masses, epsilon: float, n: int
-) -> tuple[float, tuple[str, ...]]:
-    """The largest order that the draws support, and a note on outputs that are too rare for them."""
+def _support(grid: GridScore, masses: Masses, epsilon: float) -> tuple[float, tuple[str, ...]]:
+    """The largest order that the draws support, and a note on outputs that are too rare for them.
+
+    Outputs are grouped by their loss, with about `_GROUP` draws of the side that is rarer there. With i
+    and j draws in group k and w_k its part of Σ q r^λ, the squared standard error of the logarithm of
+    that sum is Σ w_k² (λ²/i + (λ−1)²/j). Beyond the outputs that were seen the loss may rise: no draw
+    tells.
+    """
+    n = min(grid.tally.n)
     if not math.isfinite(epsilon):
         return math.inf, ()
     doubtful = np.zeros(ORDERS.size, dtype=bool)
-    for raw, pair in ((masses, capped), (masses.swap(), capped.swap())):
-        weight = softmax(np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss, axis=1)
-        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
-        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
-        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
-        doubtful |= few | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
+    i, j = (side + 0.5 for side in _groups(grid))
+    for a, b in ((i, j), (j, i)):
+        loss = np.log(a / a.sum()) - np.log(b / b.sum())
+        weight = softmax(np.log(b) + ORDERS[:, None] * loss, axis=1)
+        variance = ORDERS[:, None] ** 2 / a + (ORDERS[:, None] - 1) ** 2 / b
+        doubtful |= np.sum(weight**2 * variance, axis=1) > _ERROR**2
     reach, orders = math.inf, ""
     if doubtful.any():
         first = ORDERS[doubtful][0]
@@ -264,8 +282,24 @@ def _support(
         orders = f" and Rényi ε at orders of {first:g} and more"
     elif not unseen(masses, epsilon, n):
         return reach, ()
-    also = f"Values of δ(ε) below {1 / n:.1g}{orders} may be larger, too"
+    also = (
+        f"δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much larger"
+    )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
+
+
+def _groups(grid: GridScore) -> tuple[FloatArray, FloatArray]:
+    """Draws of either side in groups of outputs with a similar loss."""
+    loss, (i, j) = grid.everywhere(), grid.tally.everywhere()
+    order = np.argsort(loss, kind="stable")
+    loss, i, j = loss[order], i[order], j[order]
+    # from the top down by draws of the second side, from the bottom up by those of the first
+    down, up = np.cumsum(j[::-1])[::-1], np.cumsum(i)
+    down, up = (np.maximum(np.ceil(side / _GROUP), 1) for side in (down, up))
+    group = np.where(loss > 0, down, -up)
+    _, group = np.unique(group, return_inverse=True)
+    first, second = (np.bincount(group, weights=side).astype(float) for side in (i, j))
+    return first, second
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:
@@ -285,5 +319,6 @@ def _thinned(curve: TradeoffCurve) -> TradeoffCurve:
     arc = np.append(0.0, np.cumsum(np.abs(np.diff(curve.x)) + np.abs(np.diff(curve.y))))
     ends = np.geomspace(1e-9, 0.01, 40)  # rare events, which δ at a large ε is read off
     at = np.concatenate([np.linspace(0, arc[-1], _POINTS), ends, arc[-1] - ends])
-    keep = np.unique(np.searchsorted(arc, at).clip(0, arc.size - 1))
+    long = np.flatnonzero(np.diff(arc) > arc[-1] / _POINTS)  # corners stay
+    keep = np.unique(np.append(np.searchsorted(arc, at).clip(0, arc.size - 1), [long, long + 1]))
     return TradeoffCurve(curve.x[keep], curve.y[keep])

@@ -97,11 +97,11 @@ def estimate(
     draws = None if n is None else checks.whole("n", n, at_least=40)
     found, counted = count_thresholds(source, draws, options)
     upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
-    name = f"Eureka with {found.method}"
+    name, lower = f"Eureka with {found.method}", certified(found, eps, gamma, options.swaps)
     return Spectrum(
         eps,
-        found.y,
-        lower=certified(found, eps, gamma, options.swaps),
+        np.maximum(found.y, lower),
+        lower=lower,
         confidence=confidence,
         upper=upper,
         accuracy=accuracy(counted, eps, gamma),

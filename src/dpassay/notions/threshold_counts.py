@@ -23,7 +23,7 @@ from dpassay.bounds.upper_delta import upper_curve
 from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
-from dpassay.learning.streaming import grid_loss
+from dpassay.learning.streaming import best_kind, grid_loss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.relations import SWAPS, Pair
@@ -220,10 +220,11 @@ def _on_grid(
         held, above = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
     cells, everything = Cells.of(binning.layout), trained + held
     counts = np.array([cells.fold(side) for side in held.counts])
-    smooth = None
+    smooth, expected = None, _deltas(loss, options)
     if options.plug_in != "counts":
-        smooth = _deltas(GridScore.named(name, everything), options)
-    return Counted(loss.name, everything.n, _deltas(loss, options), above, counts, smooth)
+        loss = GridScore.named(best_kind(learner.on_cells, trained, held), everything)
+        smooth = _deltas(loss, options)
+    return Counted(loss.name, everything.n, expected, above, counts, smooth)
 
 
 def _deltas(loss: GridScore, options: Options) -> FloatArray:

@@ -274,8 +274,11 @@ class Spectrum(Shown, Tabular):
         """
         return curve_of_pairs(self.x, self.y, self.about)
 
-    def chart(self, **others: Any) -> Any:
-        """An Altair chart of δ(ε), with the certified curve, and other spectra given by name."""
+    def chart(self, *, log: bool = False, **others: Any) -> Any:
+        """An Altair chart of δ(ε), with the certified curve, and other spectra given by name.
+
+        With `log` the axis of δ is logarithmic, from 10⁻⁸ or the smallest δ of this curve on.
+        """
         from dpassay import charts
 
         lines = {"this" if others else "estimate": (self.x, self.y)}
@@ -289,7 +292,8 @@ class Spectrum(Shown, Tabular):
         band = None
         if self.upper is not None and self.lower is not None:
             band = self.x, self.lower, self.upper
-        return charts.spectrum(lines, band=band)
+        least = max(float(np.min(self.y, where=self.y > 0, initial=1.0)), 1e-8) if log else None
+        return charts.spectrum(lines, band=band, log_from=least)
 
     def __str__(self) -> str:
         said = f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: " if self.x.size > 1 else ""

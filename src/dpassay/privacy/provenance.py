@@ -12,6 +12,8 @@ from dpassay.records import Record
 
 #: The methods of `replay`: the event of a verdict or witness, and that of a bound, which nobody claimed.
 REPLAY, REPLAY_OF_BOUND = "replay of an event", "replay of the event of a bound"
+#: The method of `audit_counts`.
+COUNTS = "exact joint test of two binomial counts"
 
 
 def level(confidence: float, scale: int = 1) -> str:

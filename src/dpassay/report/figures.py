@@ -31,6 +31,11 @@ _WIDTH, _WIDE = 400, 620
 #: The δ at which the certified ε of canaries is computed.
 _DELTAS = np.geomspace(1e-9, 0.3, 25)
 
+#: The axis of δ is logarithmic where a smaller δ is claimed.
+_SMALL_DELTA = 0.01
+#: A witness with an error smaller than this, or larger than 1 less this, lies in a corner.
+_CORNER = 0.005
+
 Box: TypeAlias = tuple[float, float, float, float]
 Rows: TypeAlias = list[list[str]]
 #: The numbers behind a chart: names of columns, and rows.
@@ -117,6 +122,11 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             f"its {percent(verdict.confidence)} confidence {'box' if tested is None else 'region'}; the "
             "verdict rests on its own test, not on the picture."
         )
+        if min(*point, 1 - point[0], 1 - point[1]) < _CORNER:
+            caption.append(
+                "The witness is a rare event: it lies so near a corner that the picture does not show on "
+                "which side of the claimed curve it is. The table has its numbers."
+            )
         a0, a1, b0, b1 = map(number, box)
         blank = [""] * (len(lines) - 1)
         counted = [
@@ -187,8 +197,8 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
         caption.append(
-            "The claim allows δ up to the claimed curve. An estimate above that curve proves "
-            "nothing. Only the verdict does, or a certified curve above the claimed one."
+            "The claim allows δ up to the claimed curve. Only the verdict, or a certified curve above "
+            "the claimed one, proves a violation; the estimate does not."
         )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
@@ -206,7 +216,8 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
         caption.append(f"The diamond is the claim, {claim.short}.")
     alt = "δ as a function of ε: " + ", ".join(lines)
-    draw = partial(charts.spectrum, lines, band=band, point=point)
+    small = None if point is None or not 0 < point[1] < _SMALL_DELTA else point[1] / 10
+    draw = partial(charts.spectrum, lines, band=band, point=point, log_from=small)
     return figure(key, "δ(ε)", " ".join(caption), alt, draw, tabulated("ε", "δ", lines))
 
 

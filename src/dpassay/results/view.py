@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.provenance import COUNTS, About, Guarantee, level
 from dpassay.privacy.relations import Relation
 from dpassay.results.explanations import Explanation
 from dpassay.rounding import rounded_up
@@ -77,24 +77,32 @@ class ResultView:
         ]
 
 
-#: What a result on two files assumes.
-_OF_FILES = (
-    "every row is the output of a run of its own, and the inputs of the two files differ in one person's "
-    "data only"
-)
+def assumed(about: About) -> str:
+    """What a result assumes beyond independent draws; empty if nothing."""
+    if about.units == "canaries":
+        return (
+            "a fair coin of its own decided whether each was included, and the guesses use nothing about "
+            "the coins but the trained model"
+        )
+    if about.method == COUNTS:
+        return (
+            "the event was fixed before the runs were seen (a threshold that was chosen on them makes "
+            "the result invalid), and the runs are independent"
+        )
+    if len(about.files) > 1:
+        return (
+            "every row is the output of a run of its own, and the inputs of the two files differ in one "
+            "person's data only"
+        )
+    return ""
 
 
 def guarantee_text(guarantee: Guarantee, about: About) -> str:
-    """What a guarantee means; the coins of canaries must be fair."""
-    if guarantee is Guarantee.EXACT and about.units == "canaries":
-        return (
-            "exact: it holds for every number of canaries, provided that a fair coin of its own decided "
-            "whether each was included, and that the guesses use nothing about the coins but the trained "
-            "model"
-        )
-    assumed = f"that {_OF_FILES}" if len(about.files) > 1 else "they are independent"
+    """What a guarantee means, and what it assumes."""
+    units = "canaries" if about.units == "canaries" else "draws"
+    provided = f"that {assumed(about)}" if assumed(about) else "they are independent"
     return {
-        Guarantee.EXACT: f"exact: it holds for every number of draws, provided {assumed}",
+        Guarantee.EXACT: f"exact: it holds for every number of {units}, provided {provided}",
         Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
         Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
     }[guarantee]
@@ -144,7 +152,8 @@ def related(pair: Any, text: str) -> str:
 def file_rows(about: About) -> Rows:
     """The files of the draws and what is assumed of them, as rows for a terminal."""
     rows = [("file", str(origin)) for origin in about.files]
-    return rows + [("assumes", _OF_FILES)] * (len(rows) > 1)  # canaries are in one file
+    said = "" if about.units == "canaries" else assumed(about)
+    return rows + [("assumes", said)] * bool(said)
 
 
 def note_rows(about: About) -> Rows:

@@ -280,17 +280,16 @@ class Binning:
         first, second = (bin_numbers(x - origin if origin else x, axes[0]) for x in columns)
         if first is None or second is None:
             return None
-        return CellCounts(self, np.array([[len(side), 0] for side in sides]), ((first, second),))
+        return CellCounts(self, np.array([[len(side), 0] for side in sides]), {0: (first, second)})
 
     def of_sorted(self, *found: KeyedDraws) -> CellCounts:
         """What draws that are sorted into the keys amount to."""
         p, q = found
-        binned = tuple(
-            None
-            if axes is None
-            else (bin_linear(p.numbers(key), axes), bin_linear(q.numbers(key), axes))
+        binned = {
+            key: (bin_linear(p.numbers(key), axes), bin_linear(q.numbers(key), axes))
             for key, axes in enumerate(self.axes)
-        )
+            if axes is not None
+        }
         return CellCounts(self, np.array([p.counts(), q.counts()]), binned)
 
 
@@ -300,7 +299,7 @@ class CellCounts:
 
     binning: Binning
     counts: IntArray  # (2, keys + 1), a row a side; those in no key come last
-    binned: tuple[tuple[Binned, Binned] | None, ...]  # by key, those of either side
+    binned: dict[int, tuple[Binned, Binned]]  # those of either side, by keys with free numbers
 
     @property
     def n(self) -> tuple[int, int]:
@@ -320,8 +319,8 @@ class CellCounts:
 
     def everywhere(self) -> tuple[FloatArray, FloatArray]:
         """Draws of either side in every key, far outside, in no key, and at the points of every grid."""
-        grids = [own for own in self.binned if own is not None]
-        keys = self.counts[:, :-1] * np.array([own is None for own in self.binned], dtype=bool)
+        grids, keys = list(self.binned.values()), self.counts[:, :-1].copy()
+        keys[:, list(self.binned)] = 0
         p, q = (
             np.concatenate(
                 [
@@ -347,14 +346,14 @@ class CellCounts:
         return CellCounts(
             Binning(layout, tuple(old.axes[k] for k in kept)),
             np.column_stack([known[:, keep], rest]),
-            tuple(self.binned[k] for k in kept),
+            {new: self.binned[k] for new, k in enumerate(kept) if k in self.binned},
         )
 
     def __add__(self, other: CellCounts) -> CellCounts:
-        binned = tuple(
-            None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
-            for a, b in zip(self.binned, other.binned, strict=True)
-        )
+        binned = {
+            key: (p + other.binned[key][0], q + other.binned[key][1])
+            for key, (p, q) in self.binned.items()
+        }
         return CellCounts(self.binning, self.counts + other.counts, binned)
 
 
@@ -402,7 +401,5 @@ def tally_of_levels(levels: FloatArray, counts: IntArray) -> CellCounts:
     """The tally of draws that are one of a few numbers each, counted a row a side."""
     part = Part(from_array(levels).structures[0], (levels,), (False,))
     layout = Layout((part,), np.zeros(levels.size, dtype=np.int64), np.arange(levels.size))
-    none = (None,) * levels.size
-    return CellCounts(
-        Binning(layout, none), np.pad(counts, ((0, 0), (0, 1))), none
-    )  # none is in no key
+    binning = Binning(layout, (None,) * levels.size)
+    return CellCounts(binning, np.pad(counts, ((0, 0), (0, 1))), {})  # none is in no key

@@ -30,7 +30,8 @@ def without_noise(
     identical distributions on 1000 cells look far from private at 10⁴ draws. Half a draw is added to
     either count. The log-ratios of cells whose two frequencies do not differ beyond doubt
     (likelihood-ratio z < 4) are drawn towards 0 by τ²/(τ² + se²), with τ² their variance beyond that
-    of the noise (empirical Bayes). The pooled mass of a cell stays what it is.
+    of the noise (empirical Bayes). The pooled mass of a cell stays what it is. A cell that differs
+    beyond doubt and has draws of one side alone has probability 0 on the other.
     """
     i, j = p * n[0], q * n[1]
     pooled = (i + j) / (n[0] + n[1])
@@ -41,6 +42,7 @@ def without_noise(
     weight = (i + j) * doubtful
     tau2 = max(0.0, float(np.sum(weight * (ell**2 - se2)) / max(np.sum(weight), 1e-300)))
     share = expit(ell * np.where(doubtful, tau2 / (tau2 + se2), 1.0))
+    share = np.where(doubtful | ((i > 0) & (j > 0)), share, i > 0)
     return (p + q) * share, (p + q) * (1 - share)
 
 
@@ -172,15 +174,14 @@ class GridScore(KeyedScore):
         cls, name: str, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]
     ) -> GridScore:
         n, layout = tally.n, tally.binning.layout
-        single = [key for key, axes in enumerate(tally.binning.axes) if axes is None]
+        # a key that has draws of one side alone is a cell, whatever its numbers
+        both = {key: (p, q) for key, (p, q) in tally.binned.items() if p.total and q.total}
+        single = [key for key in range(len(layout)) if key not in both]
         keys = np.array([*single, -1, -2], dtype=np.int64)
         masses = np.zeros((2, keys.size))
         masses[:, :-1] = tally.counts[:, keys[:-1]] / np.array(n)[:, None]
         grids: dict[int, GridPart] = {}
-        for key, binned in enumerate(tally.binned):
-            if binned is None:
-                continue
-            p, q = binned
+        for key, (p, q) in both.items():
             masses[:, -1] += p.outside / n[0], q.outside / n[1]
             grids[key] = block(key, p, q)
         seen = masses.any(axis=0)
@@ -216,7 +217,13 @@ class GridScore(KeyedScore):
 
     def everywhere(self) -> FloatArray:
         """The loss wherever `CellCounts.everywhere` counts draws."""
-        return np.concatenate([self.by_key, *(block.loss for block in self.pieces.values())])
+        grids = [
+            self.pieces[key].loss
+            if key in self.pieces
+            else np.full(p.weights.size, self.by_key[key])
+            for key, (p, _) in self.tally.binned.items()
+        ]
+        return np.concatenate([self.by_key, *grids])
 
     def levels(self, tally: CellCounts) -> Levels | None:
         """How many draws of a tally under the same binning lie where on the loss, if it can say."""
@@ -229,7 +236,7 @@ class GridScore(KeyedScore):
         for key, block in self.pieces.items():
             loss = block.loss
             found += [(loss + np.append(loss[1:], loss[-1])) / 2, level[-2:-1]]
-            for own, side in zip(tally.binned[key] or (), counts, strict=True):
+            for own, side in zip(tally.binned[key], counts, strict=True):
                 if own.counts is None:
                     return None
                 side += [own.counts, np.array([round(own.outside)])]
