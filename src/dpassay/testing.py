@@ -33,7 +33,7 @@ from typing import Any, TypeVar, cast
 from dpassay import settings
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
-from dpassay.auditing.detecting import audit_detecting, detected
+from dpassay.auditing.detecting import audit_detecting, default_draws, detected
 from dpassay.auditing.plans import plan
 from dpassay.auditing.verifications import verify
 from dpassay.errors import AuditTooWeak, DpassayError, InvalidInput, NotEnoughDraws
@@ -197,7 +197,9 @@ def assert_private(
 ) -> Verdict:
     """Fail with the witness in the message if the claim is refuted, or could not have been.
 
-    n            draws per side per pair; 20 000 unless `seconds` to spend or `detects` are given
+    n            draws per side per pair; 20 000 by default, for an (ε, δ) claim as many as detect a large
+                 violation by Gaussian noise (150 000 for (1, 10⁻⁵)), unless that is more than a million.
+                 Leave it out if `seconds` to spend or `detects` are given
     detects      in place of n: the relative excess over the claim that is to be detected with probability
                  0.9, such as 0.05; at most 3, for a claim in δ any that leaves δ below 1. A pilot of
                  2 000 draws a side says how many draws that takes; if the event that the audit finds
@@ -225,7 +227,8 @@ def assert_private(
     flake = suite.flake if flake is None else flake
     if detects is None and n is None and seconds is None:
         detects = suite.detects
-        n = suite.n or 20_000 if detects is None else None
+        if detects is None:
+            n = suite.n or default_draws(mechanism, pairs, claim, 1 - flake)
     verdict: Verdict = _run(
         audit if detects is None else functools.partial(audit_detecting, detects),
         mechanism,
@@ -413,6 +416,7 @@ def _refuted(verdict: Verdict, flake: float) -> str:
         "      ...  # this assertion",
         "  except dp.testing.PrivacyViolation as error:",
         "      print(dp.replay(error.verdict, mechanism))",
+        "      raise",
         f"  # add confidence={level(1 - flake)} to test as strictly",
     ]
     return "\n  ".join(lines)

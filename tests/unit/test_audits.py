@@ -358,7 +358,7 @@ def test_delta_can_be_the_headline(seed):
 
 def test_arrays_in_place_of_a_mechanism_are_told_where_they_belong():
     scores = np.random.default_rng(0).normal(size=(2, 100))
-    with pytest.raises(InvalidInput, match=r"dp.from_samples\(p, q\)"):
+    with pytest.raises(InvalidInput, match=r"dp.from_samples\(first, second\)"):
         dp.audit(scores[0], scores[1], claim="eps=1")
     with pytest.raises(InvalidInput, match="give n"):
         dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1")

@@ -123,8 +123,8 @@ def test_atoms_are_counted_there(library, rng, otherwise):
     ],
 )
 def test_verdicts_on_numbers_are_numpys_and_no_block_is_copied(library, mechanism, claim):
-    ours = dp.audit(there(library, mechanism), PAIR, claim, n=16_000, loss="values", rng=1)
-    theirs = dp.audit(mechanism, PAIR, claim, n=16_000, loss="values", rng=1)
+    ours = dp.audit(there(library, mechanism), PAIR, claim, n=60_000, loss="values", rng=1)
+    theirs = dp.audit(mechanism, PAIR, claim, n=60_000, loss="values", rng=1)
     assert ours.to_json() == theirs.to_json()
 
 

@@ -116,7 +116,7 @@ def test_kept_draws_are_a_bounded_share_of_each_block():
     parts = [keeping(all_of(x), all_of(-x)) for x in blocks]
     assert [used for used, _ in parts] == [20_000] * 3
     batch = joined(sum((kept for _, kept in parts), ()))
-    assert batch.sizes == (8000, 8000)
+    assert batch.sizes == (20_000, 20_000)
     assert {int(x // 20_000) for x in batch.p.numbers[:, 0]} == {0, 1, 2}
 
 

@@ -107,7 +107,7 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
     assert "canaries" in str(found.view().facts)
     assert "1,000 a side" not in page
     drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
-    assert "provided they are independent" in report.render([drawn])
+    assert "provided that the event was fixed before the runs were seen" in report.render([drawn])
     assert "assumes" not in dict(found.view().rows)
 
 

@@ -19,7 +19,7 @@ from dpassay.auditing.plans import (
 )
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.bounds.power import detectable
-from dpassay.errors import AuditTooWeak, InvalidInput, NotEnoughDraws
+from dpassay.errors import AuditTooWeak, DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, gaussian_mu
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND
@@ -36,6 +36,8 @@ _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
 #: `detects` is at most this, so that a percentage is refused; an excess of δ is often far larger.
 _LARGEST_EXCESS = 3.0
 
+#: The draws of a test by default, and the most of one whose (ε, δ) claim needs more.
+_USUAL, _MOST_BY_DEFAULT = 20_000, 1_000_000
 #: Expected count, on the rarer side, of an event that is best for a claim in δ.
 _RARE = 0.1
 
@@ -197,6 +199,7 @@ def detected(verdict: Verdict, detects: float | None) -> str:
     __tracebackhide__ = True
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
     if detects is None:
+        _check_gaussian(verdict)
         unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
         return verdict.caught or "; ".join(filter(None, unknown))
     if _misses(verdict, detects):
@@ -231,6 +234,46 @@ def on_other_events(verdict: Verdict) -> str:
     if not gaussian_needs_more_draws(claim) or verdict.unlearned:
         return ""
     return _for_gaussian(claim, min(about.n), verdict.confidence, verdict.smallest_detectable)
+
+
+def default_draws(mechanism: Any, pairs: Any, claim: Any, confidence: float) -> int:
+    """The draws of a test that is told neither n nor what to detect: 20,000 unless more are needed.
+
+    An (ε, δ) claim needs as many as detect a large violation by Gaussian noise, if up to a million do.
+    """
+    needed = 0.0
+    with suppress(DpassayError):  # the audit says what is wrong
+        for pair in pairs if isinstance(pairs, list) else [pairs]:
+            one = as_claim(claim_on(claim, mechanism, pair))
+            needed = max(needed, gaussian_draws(one, 0.95 * _large_excess(one), confidence))
+    return _USUAL if needed > _MOST_BY_DEFAULT else max(_USUAL, int(needed))
+
+
+def _large_excess(claim: Claim) -> float:
+    """The relative excess of ε (absolute at 0) from which a violation is large (`results.blindness`)."""
+    return max(1.0, 1 / claim.value) if claim.value else 1.0
+
+
+def _check_gaussian(verdict: Verdict) -> None:
+    """AuditTooWeak if Gaussian noise could break an (ε, δ) claim by far unnoticed."""
+    __tracebackhide__ = True
+    claim, draws = verdict.claim, min(verdict.about.n or (0,))
+    if not gaussian_needs_more_draws(claim) or verdict.unlearned or claim.point is None:
+        return
+    large = _large_excess(claim)
+    needed = gaussian_draws(claim, 0.95 * large, verdict.confidence)
+    if draws >= 0.99 * needed:
+        return
+    takes = f"n={int(needed):_}" if math.isfinite(needed) else "more than 10⁹ draws"
+    least = smallest_excess(claim, draws, verdict.confidence, None, _LARGEST_EXCESS)
+    seen = f"only ε = {claim.value + least * (claim.value or 1.0):.4g} or more"
+    raise AuditTooWeak(
+        f"too weak: a large violation of {claim.short} could have been missed: with {draws:,} draws a "
+        f"side {'no excess' if math.isinf(least) else seen} would be detected for Gaussian noise with "
+        f"probability 0.9. Give {takes}; or, where the noise is Gaussian, claim "
+        f"mu={gaussian_mu(*claim.point):.4g}, which needs far fewer draws",
+        verdict,
+    )
 
 
 @lru_cache(maxsize=256)

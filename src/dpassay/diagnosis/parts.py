@@ -29,6 +29,7 @@ from dpassay.outputs.templates import (
     leaves_of,
     paths,
     show,
+    shown_key,
     written_in,
 )
 from dpassay.rounding import number
@@ -154,8 +155,9 @@ def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
             return
         case "dict":
             for key, child in template[1]:
-                yield f"{name} has the key {key!r}", f"{key!r} in {code}"
-                yield from _labels(child, f"{code}[{key!r}]")
+                shown = shown_key(key)
+                yield f"{name} has the key {shown}", f"{shown} in {code}"
+                yield from _labels(child, f"{code}[{shown}]")
         case "seq" | "set" | "object":
             for child in set(children(template)):
                 if child[0] in ("str", "none"):

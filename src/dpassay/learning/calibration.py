@@ -22,7 +22,7 @@ from dpassay._typing import FloatArray
 _BELOW = np.array([0.0, 0.02, 0.1, 0.3, 0.45])
 #: With fewer groups nothing is fitted: their frequencies tell as much.
 _GROUPS = 5
-#: A fit is contradicted by counts so many standard errors from what it predicts, in some tail.
+#: A calibrated fit is contradicted by counts so many standard errors from what it predicts, in some tail.
 _CONTRADICTED = 3.5
 #: It must exceed the log-likelihood of a score that tells nothing by this: four standard errors of b.
 _GAIN = 8.0
@@ -59,21 +59,22 @@ def calibrated(scores: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     if likelihood.max() < constant + _GAIN:
         return None
     chance = odds[int(np.argmax(likelihood))]
-    return None if contradicted(first, drawn, chance) else np.asarray(chance)
+    return None if contradicted(first, drawn, chance, _CONTRADICTED) else np.asarray(chance)
 
 
-def contradicted(first: FloatArray, drawn: FloatArray, chance: FloatArray) -> bool:
+def contradicted(first: FloatArray, drawn: FloatArray, chance: FloatArray, errors: float) -> bool:
     """Whether draws of the first input in some tail are far from the number that a fit expects.
 
     Args:
         first: Draws of the first input in each group, groups in increasing order of the score.
         drawn: Those of both inputs.
         chance: The fitted probability that a draw in a group is of the first input.
+        errors: The number of standard errors that are far.
     """
     for order in (slice(None), slice(None, None, -1)):
         missed = np.cumsum((first - drawn * chance)[order])
         spread = np.cumsum((drawn * chance * (1 - chance))[order])
-        if np.any(np.abs(missed) > _CONTRADICTED * np.sqrt(spread + 0.25)):
+        if np.any(np.abs(missed) > errors * np.sqrt(spread + 0.25)):
             return True
     return False
 

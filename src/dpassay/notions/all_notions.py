@@ -48,9 +48,9 @@ _SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
 _CELLS = 200
 #: Points of a curve that are kept: more than a chart can show.
 _POINTS = 500
-#: A Rényi divergence is supported by the draws if the integral has at most this relative standard error,
-#: from groups of outputs with so many draws each.
-_ERROR, _GROUP = 0.15, 10
+#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
+#: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
+_DECIDE, _UNCAPPED = 20, 1.2
 #: Draws that show that an event is no accident.
 _SEEN = 50
 
@@ -194,7 +194,7 @@ def _profile(
     epsilon = careful_epsilon(grid)
     eps, alone = _epsilons(masses, epsilon, least)
     capped = _capped(masses, epsilon)
-    reach, rare = _support(grid, masses, epsilon)
+    reach, rare = _support(masses, capped, epsilon, least)
     both = _thinned(masses.tradeoff_curve()).symmetrise()
     if source.pair is not None and same_inputs(source.pair):
         notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
@@ -257,24 +257,19 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
     return np.append(eps[eps < last], last), (said,)
 
 
-def _support(grid: GridScore, masses: Masses, epsilon: float) -> tuple[float, tuple[str, ...]]:
-    """The largest order that the draws support, and a note on outputs that are too rare for them.
-
-    Outputs are grouped by their loss, with about `_GROUP` draws of the side that is rarer there. With i
-    and j draws in group k and w_k its part of Σ q r^λ, the squared standard error of the logarithm of
-    that sum is Σ w_k² (λ²/i + (λ−1)²/j). Beyond the outputs that were seen the loss may rise: no draw
-    tells.
-    """
-    n = min(grid.tally.n)
+def _support(
+    masses: Masses, capped: Masses, epsilon: float, n: int
+) -> tuple[float, tuple[str, ...]]:
+    """The largest order that the draws support, and a note on outputs that are too rare for them."""
     if not math.isfinite(epsilon):
         return math.inf, ()
     doubtful = np.zeros(ORDERS.size, dtype=bool)
-    i, j = (side + 0.5 for side in _groups(grid))
-    for a, b in ((i, j), (j, i)):
-        loss = np.log(a / a.sum()) - np.log(b / b.sum())
-        weight = softmax(np.log(b) + ORDERS[:, None] * loss, axis=1)
-        variance = ORDERS[:, None] ** 2 / a + (ORDERS[:, None] - 1) ** 2 / b
-        doubtful |= np.sum(weight**2 * variance, axis=1) > _ERROR**2
+    for raw, pair in ((masses, capped), (masses.swap(), capped.swap())):
+        weight = softmax(np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss, axis=1)
+        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
+        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
+        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
+        doubtful |= few | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
     reach, orders = math.inf, ""
     if doubtful.any():
         first = ORDERS[doubtful][0]
@@ -286,20 +281,6 @@ def _support(grid: GridScore, masses: Masses, epsilon: float) -> tuple[float, tu
         f"δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much larger"
     )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
-
-
-def _groups(grid: GridScore) -> tuple[FloatArray, FloatArray]:
-    """Draws of either side in groups of outputs with a similar loss."""
-    loss, (i, j) = grid.everywhere(), grid.tally.everywhere()
-    order = np.argsort(loss, kind="stable")
-    loss, i, j = loss[order], i[order], j[order]
-    # from the top down by draws of the second side, from the bottom up by those of the first
-    down, up = np.cumsum(j[::-1])[::-1], np.cumsum(i)
-    down, up = (np.maximum(np.ceil(side / _GROUP), 1) for side in (down, up))
-    group = np.where(loss > 0, down, -up)
-    _, group = np.unique(group, return_inverse=True)
-    first, second = (np.bincount(group, weights=side).astype(float) for side in (i, j))
-    return first, second
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:

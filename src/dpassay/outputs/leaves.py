@@ -98,7 +98,11 @@ class StructureLeaves:
         self.walk(template, "")
         leaves = self.count
         if derived:
-            for name, value in (("depth", self.depth), ("number of leaves", leaves), *self.known):
+            for name, value in (
+                ("depth", self.depth),
+                ("number of keys and values", leaves),
+                *self.known,
+            ):
                 self.add(WHOLE, WHOLE + name, value=float(value))
             if leaves <= DERIVED:
                 self._together()

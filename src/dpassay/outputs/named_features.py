@@ -219,6 +219,13 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
 _OTHERS = ("blocks", "block rows", "target")
 #: How the names of counted values begin, unless outputs have one value each.
 _TIMES = "the number of times that "
+#: What a text contains, by the part that it is split into.
+_WORDS = {
+    "classes of characters": "",
+    "characters": "the character ",
+    "substrings": "",
+    "words": "the word ",
+}
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -237,12 +244,15 @@ class Feature(Record):
         """{feature ≥ at}, or {feature < at}, in words."""
         if self.family != "values":
             return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
-        if at == 1 and not self.name.startswith(_TIMES):  # a statement
-            return self.name if above else f"it does not hold that {self.name}"
-        how = "occurs" if above else "does not occur"
+        said = self.name.removeprefix(_TIMES)
+        often = f"{'at least' if above else 'fewer than'} {written(at)} times"
+        for verb, denied in ((" contains ", " does not contain "), (" is ", " is not ")):
+            if verb in said:  # a statement
+                plain = said if above else said.replace(verb, denied, 1)
+                return plain if at == 1 else f"{said} {often}"
         if at != 1:
-            how = f"occurs {'at least' if above else 'fewer than'} {written(at)} times"
-        return f"{self.name.removeprefix(_TIMES)} {how}"
+            return f"{said} occurs {often}"
+        return f"{said} {'occurs' if above else 'does not occur'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,9 +362,14 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
 
     match family:
         case "values":
-            one = column(first).startswith((WHOLE, f"the {WEEKDAY} of "))
-            one &= np.bincount(table.owner[table.column == table.column[first]]).max() == 1
-            return f"{_TIMES * (not one)}{holds(first, 'an empty {}')}"
+            for part, word in _WORDS.items():
+                if column(first).startswith(f"{part} of "):
+                    text = column(first).removeprefix(f"{part} of ")
+                    return f"{_TIMES}{text} contains {word}{value(first)}"
+            if np.bincount(table.owner[table.column == table.column[first]]).max() > 1:
+                return f"{_TIMES}{holds(first, 'an empty {}')}"
+            key = table.column_name(first).endswith("{}")
+            return f"{_TIMES}{holds(first)}" if key else holds(first).replace(" = ", " is ", 1)
         case "anywhere":
             return f"the number of occurrences of {value(first)}"
         case "rows" | "distinct":

@@ -128,7 +128,7 @@ def paths(template: Template, code: str = "output") -> Iterator[tuple[str, Templ
             yield code, template
             return
         case "dict":
-            codes = [f"{code}[{key!r}]" for key, _ in template[1]]
+            codes = [f"{code}[{shown_key(key)}]" for key, _ in template[1]]
         case "object":
             codes = [f"{code}.{name}" for name, _ in template[2]]
         case _:

@@ -22,7 +22,7 @@ from dpassay.outputs.templates import paths
 from dpassay.privacy.provenance import Origin
 from dpassay.privacy.relations import Pair
 from dpassay.records import Opaque
-from dpassay.results.explanations import SHARES, Explanation, Fault
+from dpassay.results.explanations import ALONE, SHARES, Explanation, Fault
 from dpassay.results.verdict import Verdict
 from dpassay.results.view import related
 from dpassay.rounding import rounded_down
@@ -177,14 +177,12 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
 
 
 def _other_event(causes: list[Explanation], verdict: Verdict) -> tuple[str, float, float] | None:
-    """The event of an explanation whose shares exceed the claim, and these."""
+    """The event of an explanation that exceeds the claim by its certified bound, and its shares."""
     for one in causes:
         found = dict(one.numbers)
         if one.condition and set(SHARES) <= found.keys():
             p, q = (found[name] for name in SHARES)
-            ways = [(p, q), (1 - p, 1 - q)]
-            ways += [] if verdict.claim.directional else [(q, p), (1 - q, 1 - p)]
-            if max(float(verdict.claim.needed(*way)) for way in ways) > verdict.claim.value:
+            if found.get(ALONE, 0.0) > verdict.claim.value:
                 return one.condition, p, q
     return None
 

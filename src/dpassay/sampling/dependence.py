@@ -130,8 +130,8 @@ def _lag_one(values: FloatArray) -> float:
     if np.all(values[:-1] <= values[1:]) or np.all(values[:-1] >= values[1:]):
         return 0.0  # constant, or sorted: the order says nothing about the draws
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    if values.size - counts.max() < max(20, 0.1 * values.size):
-        return 0.0  # nearly constant: two rare values side by side would look like a correlation
+    if values.size - counts.max() < max(20, min(0.4 * values.size, 100), 0.1 * values.size):
+        return 0.0  # nearly constant: a few rare values side by side would look like a correlation
     ranks = (np.cumsum(counts) - counts)[place]  # ties share the place of the first of them
     centred = ranks - ranks.mean()
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))

@@ -20,6 +20,10 @@ from dpassay.scores.cells_and_neighbours import KeyedScore
 from dpassay.scores.kernel_density import KernelDensity, bandwidths, density_on_grid
 from dpassay.scores.serializable import quadratic
 
+#: The largest number of draws that a cell would have and does not by chance, beyond the log of the cells:
+#: with probability e⁻⁴.
+_EXPECTED = 4.0
+
 
 def without_noise(
     p: FloatArray, q: FloatArray, n: tuple[int, int]
@@ -31,7 +35,8 @@ def without_noise(
     either count. The log-ratios of cells whose two frequencies do not differ beyond doubt
     (likelihood-ratio z < 4) are drawn towards 0 by τ²/(τ² + se²), with τ² their variance beyond that
     of the noise (empirical Bayes). The pooled mass of a cell stays what it is. A cell that differs
-    beyond doubt and has draws of one side alone has probability 0 on the other.
+    beyond doubt has probability 0 on the other side if that side has no draw in it, but would have with
+    the largest ratio of a cell that has draws of both.
     """
     i, j = p * n[0], q * n[1]
     pooled = (i + j) / (n[0] + n[1])
@@ -42,7 +47,10 @@ def without_noise(
     weight = (i + j) * doubtful
     tau2 = max(0.0, float(np.sum(weight * (ell**2 - se2)) / max(np.sum(weight), 1e-300)))
     share = expit(ell * np.where(doubtful, tau2 / (tau2 + se2), 1.0))
-    share = np.where(doubtful | ((i > 0) & (j > 0)), share, i > 0)
+    both = (i > 0) & (j > 0)
+    largest = np.exp(np.max(np.abs(ell), where=both, initial=0.0))
+    alone = ~doubtful & ~both & ((i + j) / largest > _EXPECTED + math.log(i.size))
+    share = np.where(alone, i > 0, share)
     return (p + q) * share, (p + q) * (1 - share)
 
 

@@ -23,7 +23,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
-from dpassay.outputs.leaves import Hashes, LeafTable, changes
+from dpassay.outputs.leaves import TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
 from dpassay.outputs.named_features import Feature, Target, targets_of, unit_of, words_of
 from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
@@ -38,6 +38,20 @@ _SEARCHED = 10_000
 _OF_THEIR_NUMBERS = ("summaries", "sorted")
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
+
+
+def _plainness(
+    tables: dict[str, LeafTable], family: str, key: int, width: int, first: int, second: int
+) -> int:
+    """How plain a feature is, 0 the plainest: a number, a value or a key, others, parts of texts."""
+    if family not in tables:
+        return 2
+    column = tables[family].column_name(first)
+    if column.startswith(WHOLE) or column.endswith(TEXT_PARTS):
+        return 3
+    if (family, second) == ("summaries", VALUE):
+        return 0
+    return 1 if family == "values" else 2
 
 
 def best_features(
@@ -75,8 +89,8 @@ def best_features(
         for (family, width), (owner, keys, value, first, second) in extracted.items()
         for limit, key, at in _limits(owner, keys, value, n, m, z2, most)
     ]
-    # of features with the same values, as of a column of one number, that number is the plainest
-    found.sort(key=lambda one: (-one[0], (one[1], one[5]) != ("summaries", VALUE)))
+    # of features with the same values the plainest is taken
+    found.sort(key=lambda one: (-one[0], _plainness(tables, *one[1:])))
     chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
     for limit, family, key, width, one, two in found:
         if limit in chosen:
