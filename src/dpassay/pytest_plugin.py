@@ -7,6 +7,7 @@ controller.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ _MARKER = (
 )
 #: Settings: their name in a configuration file and in the marker, the argument, and its type.
 _OPTIONS = {
-    "n": ("n", int, "draws per side per pair of assert_private, 20000 by default"),
+    "n": ("n", int, "draws per side per pair of assert_private; by default 20000, more for (ε, δ) claims"),
     "detects": ("detects", float, "in place of n: the relative excess to be detected, such as 0.1"),
     "flake": ("flake", float, "largest probability of a wrong failure, 1e-6 by default"),
     "seed": ("rng", int, "the seed of assertions, 0 by default; none for a fresh one each time"),
@@ -213,7 +214,7 @@ class _Collector:
                 row["certified"] = result.bound
             results.append(result)
             rows.append(row)
-        command = f"pytest --dp-report={self.path}"
+        command = shlex.join(["pytest", *map(str, self.config.invocation_params.args)])
         top: dict[str, Any] = {"title": "Privacy tests", "command": command, "lead": self._lead()}
         write(self.path, results, table=rows, more=more, **top)
 

@@ -290,6 +290,8 @@ def _blind_outputs(choice: Selection, row: list[int], planned: Sizes, gamma: flo
     top, layout = int(np.argmax(draws)), training.layout
     often = draws[top] / draws.sum()
     if top == len(layout) or layout.free(top):
+        if "feature" in choice.learner.names:  # those of collections were searched, and none tells
+            return Blind()
         said = f"{often:.0%} of the outputs hardly repeat, and no score ranks them"
         return Blind(Cause.NO_SCORE, said)
     i, n, j, m = row

@@ -230,8 +230,8 @@ def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
 def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
     """About the smallest parameter that would be detected 9 times in 10; NaN if unknown.
 
-    For ε by a mechanism that releases each coin by randomized response, for μ by a Gaussian score. No
-    more than `right` guesses can be right.
+    For ε by a mechanism that releases each coin by randomized response, for μ by a Gaussian score: that
+    is also the parameter of a curve. No more than `right` guesses can be right.
     """
     needed = fewest(claim, guessed, gamma)
     if needed is None or needed > guessed.right:
@@ -239,7 +239,7 @@ def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
     rate = float(betaincinv(needed, guessed.right - needed + 1.0, POWER))
     if claim.parameter == "epsilon" and claim.point is not None:
         return max(0.0, float(logit(rate)))
-    if claim.parameter == "mu":
+    if claim.parameter in ("mu", "gap"):
         share = guessed.guesses / (2 * guessed.canaries)
         low, high = 0.0, 1.0
         while gaussian_rate(high, share) < rate and high < 64:

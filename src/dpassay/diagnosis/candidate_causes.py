@@ -60,6 +60,8 @@ CATEGORIES = 7
 _RATIO, _LARGE_RATIO = 1.2, 1.5
 #: Noise is too small if the claim needs so much more of it.
 _EXCESS = 1.02
+#: Doubles above this have no digits left for noise: a huge input alone may make outputs constant.
+_NOISE_LOST = 2.0**53
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
 
@@ -158,7 +160,7 @@ class CandidateCauses:
             if point is not None and point[1] > 0 and min(high, 1 - low) < 0.5:
                 kinds = [Fault.DELTA, Fault.SUPPORT]
         else:
-            kinds = [Fault.SCALE, Fault.SHIFT] if self._simple else [Fault.SHIFT, Fault.SCALE]
+            kinds = [Fault.SCALE, Fault.SHIFT]
         return [CandidateCause(kind, condition) for kind in kinds]
 
     # --- structures
@@ -284,7 +286,8 @@ class CandidateCauses:
         for (value, _), constant, other in zip(
             one.modes, one.constant, one.sides[::-1], strict=True
         ):
-            if constant and np.mean(other == value) < 0.5 and not found:
+            noise_lost = abs(value) > _NOISE_LOST
+            if constant and not noise_lost and np.mean(other == value) < 0.5 and not found:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
         if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]

@@ -47,7 +47,7 @@ from dpassay.membership.runs import (
     read_runs,
 )
 from dpassay.outputs.events import Event
-from dpassay.privacy.claims import ApproximateDP, Claim, PureDP, gaussian_mu
+from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, gaussian_mu
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.privacy.relations import Pair, Relation
@@ -141,7 +141,7 @@ def one_run(
     if tested.point is not None and tested.symbol == "ε":
         epsilon, at = tested.point
         certified = of.certified(at, None if claim is None else epsilon, found)
-    else:
+    elif tested.parameter != "gap":  # few readers know what a gap means
         notes.insert(0, most)
     if beside is not None:  # both hold at once
         found_beside = of.evidence(replace(beside, epsilon=0.0))
@@ -152,7 +152,7 @@ def one_run(
             claimed=beside.epsilon,
             lower=certified.epsilon,
             smallest_detectable=min(one.detectable for one in found_beside),
-            at=f"δ = {digits(beside.delta)}",
+            at=_at(beside),
         )
     if certified is not None:
         notes[:0] = certified.group_notes
@@ -182,13 +182,22 @@ def one_run(
     }
     if claim is None:
         return LowerBound(value=lower, notion=tested.meaning, pair=_PAIR, **common)
-    detectable = of.detectable(tested, found)
-    blind = ""
+    detectable, blind, compared = of.detectable(tested, found), "", tested
+    if tested.parameter == "gap" and beside is not None:  # detectable is the μ of Gaussian scores
+        compared = GaussianDP(gaussian_mu(beside.epsilon, beside.delta))
+        allows = f"the claimed curve allows about μ = {number(compared.mu)}, at {_at(beside)}"
+        if not violated and math.isfinite(detectable):
+            notes.append(
+                f"Gaussian scores of μ = {number(detectable)} would be detected with probability 0.9; {allows}"
+            )
     if not violated and not math.isnan(detectable):
-        blind = most if detectable == math.inf else far_only(tested, detectable)
+        blind = most if detectable == math.inf else far_only(compared, detectable)
         common["about"] = replace(
-            common["about"], notes=tuple(one for one in common["about"].notes if one != blind)
+            common["about"],
+            notes=tuple(one for one in (*notes, *about_coins) if one != blind),
         )
+    if compared is not tested:
+        detectable = math.nan
     return Verdict(
         claim=tested,
         violated=violated,
@@ -207,7 +216,7 @@ def _claim(given: Any, delta: float | None) -> Claim:
         at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
         return ApproximateDP(0.0, at) if at else PureDP(0.0)
     claim = claim_with_progress(given)
-    if delta is not None and claim.point is not None:
+    if delta is not None and claim.point is not None and delta != claim.point[1]:
         got = checks.shown(delta)
         both = f'write claim="eps={digits(claim.point[0])}, delta={got}"'
         remedy = "leave delta out" if claim.point[1] else both
@@ -235,6 +244,10 @@ def _beside(claim: Claim, given: Any, delta: float | None) -> ApproximateDP | No
     except Exception:  # objects raise what they like
         epsilon = claim.epsilon_at(at)
     return ApproximateDP(epsilon, at) if math.isfinite(epsilon) else None
+
+
+def _at(claim: ApproximateDP) -> str:
+    return f"δ = {digits(claim.delta)}"
 
 
 @dataclass(frozen=True, eq=False)

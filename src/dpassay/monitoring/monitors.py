@@ -35,6 +35,7 @@ from dpassay.records import Record
 from dpassay.results.blindness import Blind, Cause, why_blind
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS, Witness
+from dpassay.rounding import number
 from dpassay.sampling.budget import totals
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
@@ -410,6 +411,11 @@ def _verdict(
         said = f"{draws} draws a side are training draws, and nothing was bet yet"
         blind = Blind(Cause.FEW_DRAWS, said)
     remarks = [BITS] if violated and witness.event.of_representation else []
+    if not violated and not blind.words and claim.set_by_events:
+        remarks.append(
+            f"at best {claim.symbol} = {number(least)} or more would have been detected with "
+            "probability 0.9 by an audit of as many draws: a monitor detects no less"
+        )
     if 1 < witness.n_p < draws:
         remarks.append(
             f"the witness is counted on {witness.n_p:,} of the {draws:,} draws a side; the others were "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, ndtri, softmax
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.cross_fit import (
@@ -51,8 +51,8 @@ _POINTS = 500
 #: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
 #: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
 _DECIDE, _UNCAPPED = 20, 1.2
-#: Draws that show that an event is no accident.
-_SEEN = 50
+#: Draws that show that an event is no accident, and those from which on an error rate is estimated.
+_SEEN, _RARE = 50, 20
 
 
 def estimate(
@@ -209,7 +209,7 @@ def _profile(
     renyi = np.maximum(capped.renyi(ORDERS), capped.swap().renyi(ORDERS))
     return Profile(
         epsilon=epsilon,
-        mu=both.fit_gdp(),
+        mu=_mu(both, least),
         spectrum=Spectrum(eps, _delta(masses, eps), about=about),
         renyi_curve=RenyiCurve(ORDERS, renyi, about=about),
         tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
@@ -240,14 +240,16 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
     """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near.
 
     Of outputs that came on one input alone the draws tell δ up to some ε: a probability of 3/n on the
-    other input would hardly have shown (the rule of three). There the grid ends, with a note.
+    other input would hardly have shown (the rule of three). There the grid ends, with a note. Outputs
+    that would have fewer than eight draws on the other input, with the ratio of those that came on both,
+    may have come on one by chance.
     """
     top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
     inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
     above = np.count_nonzero(_delta(masses, beyond) > 0.5 / n)
     eps = np.concatenate([inside, beyond[1 : above + 1]])
-    alone = max(float(masses.p[masses.q == 0].sum()), float(masses.q[masses.p == 0].sum()))
-    if not alone or alone * n <= 3 or (last := math.log(alone * n / 3)) >= eps[-1]:
+    alone, ratio = max(_alone(masses, n), _alone(masses.swap(), n))
+    if alone * n <= 8 * ratio or (last := math.log(alone * n / 3)) >= eps[-1]:
         return eps, ()
     said = (
         f"outputs that came on one input alone have probability {alone:.3g}: if the other input never "
@@ -255,6 +257,18 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
         f"up to ε = {last:.3g}"
     )
     return np.append(eps[eps < last], last), (said,)
+
+
+def _alone(masses: Masses, n: int) -> tuple[float, float]:
+    """How likely outputs are that came on the first side alone, and the largest ratio of events of others.
+
+    Of events {loss ≥ t} with at least five draws of the second side.
+    """
+    order = np.argsort(-masses.loss, kind="stable")
+    p, q = masses.p[order], masses.q[order]
+    p, q = np.cumsum(p * (q > 0)), np.cumsum(q)
+    ratio = np.max(p / np.maximum(q, 1e-300), where=n * q >= 5, initial=1.0)
+    return float(masses.p[masses.q == 0].sum()), float(ratio)
 
 
 def _support(
@@ -291,6 +305,20 @@ def _capped(masses: Masses, epsilon: float) -> Masses:
     both = masses.p + masses.q
     p, q = both * expit(loss), both * expit(-loss)
     return Masses(p / p.sum(), q / q.sum())
+
+
+def _mu(curve: TradeoffCurve, n: int) -> float:
+    """The smallest μ of a Gaussian trade-off curve that the estimate does not fall below.
+
+    At rare events the estimate is noise: errors of both kinds have at least `_RARE` draws.
+    """
+    rare = min(_RARE / n, 0.25)
+    alpha = np.unique(np.append(curve.x, np.geomspace(rare, 0.5, 200)))
+    beta = np.asarray(curve(alpha))
+    seen = (alpha >= rare) & (beta >= rare)
+    if not seen.any():
+        return math.inf
+    return max(0.0, float(np.max(-ndtri(alpha[seen]) - ndtri(beta[seen]))))
 
 
 def _thinned(curve: TradeoffCurve) -> TradeoffCurve:

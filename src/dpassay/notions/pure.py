@@ -229,7 +229,7 @@ def _worst(loss: GridScore, region: Any, floor: float | None, caution: float) ->
 
 def careful_epsilon(loss: GridScore) -> float:
     """ε̂ of a fitted loss, at the output where it most exceeds its standard errors."""
-    return _worst(loss, None, None, _errors(loss, None)).value
+    return _worst(loss, None, None, 1.0 + _errors(loss, None)).value
 
 
 def unseen(masses: Masses, epsilon: float, n: int) -> tuple[str, ...]:

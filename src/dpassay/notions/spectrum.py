@@ -326,7 +326,7 @@ def parallel(first: Spectrum, *others: Spectrum) -> Spectrum:
     >>> dp.spectrum.parallel(small, large)(0.0)
     0.3
     """
-    return _together(np.maximum, (first, *others))
+    return _together("parallel", np.maximum, (first, *others))
 
 
 def sequential(first: Spectrum, *others: Spectrum) -> Spectrum:
@@ -354,16 +354,21 @@ def sequential(first: Spectrum, *others: Spectrum) -> Spectrum:
         reached = first.x * (1 + 1e-12) + 1e-12  # sums of grid points are rounded
         return best[np.searchsorted(totals[order], reached, side="right")]
 
-    return _together(least_sum, (first, *others))
+    return _together("sequential", least_sum, (first, *others))
 
 
 def _together(
-    combine: Callable[[FloatArray, FloatArray], FloatArray], spectra: tuple[Spectrum, ...]
+    how: str,
+    combine: Callable[[FloatArray, FloatArray], FloatArray],
+    spectra: tuple[Spectrum, ...],
 ) -> Spectrum:
     """Curves combined one after the other; the certified ones hold at once (union bound)."""
     same = all(isinstance(one, Spectrum) for one in spectra)
     if not same or not all(np.array_equal(one.x, spectra[0].x) for one in spectra):
-        raise InvalidInput("give spectra (dp.Spectrum) that have the same grid of epsilons")
+        raise InvalidInput(
+            "give spectra (dp.Spectrum) that have the same grid of epsilons, one argument each: "
+            f"{how}(first, second)"
+        )
     upper = [one.upper for one in spectra if one.upper is not None]
     lower = [one.lower for one in spectra if one.lower is not None]
     different = {id(one): one for one in spectra}.values()  # used k times, it is wrong once
@@ -374,6 +379,9 @@ def _together(
         lower=np.max(lower, axis=0) if lower else None,
         upper=reduce(combine, upper) if len(upper) == len(spectra) else None,
         confidence=max(0.0, 1 - wrong) if lower or upper else None,
+        about=About(
+            method=f"{how} composition of {len(spectra)} spectra", guarantee=Guarantee.HEURISTIC
+        ),
     )
 
 

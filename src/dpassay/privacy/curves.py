@@ -135,12 +135,12 @@ class TradeoffCurve(Shown, Tabular):
         return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))  # the trapezoid rule
 
     def chart(self, **others: Any) -> Any:
-        """An Altair chart of the curve, with its band, and any other curves given by name."""
+        """An Altair chart of the curve, with its band, and other curves, claims or functions by name."""
         from dpassay import charts
 
         grid = np.linspace(0.0, 1.0, 401)
-        lines = {"measured": (self.x, self.y)} | {
-            name: (grid, np.asarray(curve(grid))) for name, curve in others.items()
+        lines = {"estimate": (self.x, self.y)} | {
+            name: (grid, _on_grid(name, other, "tradeoff", grid)) for name, other in others.items()
         }
         band = None if self.band is None else (self.band.x, self.band.lower, self.band.upper)
         return charts.tradeoff(lines, band=band)
@@ -275,20 +275,21 @@ class Spectrum(Shown, Tabular):
         return curve_of_pairs(self.x, self.y, self.about)
 
     def chart(self, *, log: bool = False, **others: Any) -> Any:
-        """An Altair chart of δ(ε), with the certified curve, and other spectra given by name.
+        """An Altair chart of δ(ε), with the certified curve, and other spectra, claims or functions by name.
 
         With `log` the axis of δ is logarithmic, from 10⁻⁸ or the smallest δ of this curve on.
         """
         from dpassay import charts
 
-        lines = {"this" if others else "estimate": (self.x, self.y)}
+        lines = {"estimate": (self.x, self.y)}
         if self.lower is not None:
             lines["certified from below"] = self.x, self.lower
         if self.upper is not None:
             lines["certified from above"] = self.x, self.upper
         for name, other in others.items():
             own = isinstance(other, Spectrum)
-            lines[name] = (other.x, other.y) if own else (self.x, other(self.x))
+            drawn = (other.x, other.y) if own else (self.x, _on_grid(name, other, "delta_at", self.x))
+            lines[name] = drawn
         band = None
         if self.upper is not None and self.lower is not None:
             band = self.x, self.lower, self.upper
@@ -348,14 +349,14 @@ class RenyiCurve(Shown, Tabular):
         return rdp_to_epsilon(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:
-        """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
+        """An Altair chart of ε(λ), with the lower bounds, and other curves, claims or functions by name."""
         from dpassay import charts
 
         lines = {"estimate": (self.x, self.y)}
         if self.lower is not None:
             lines["lower bound"] = (self.x, self.lower)
         for name, other in others.items():
-            lines[name] = (self.x, np.asarray(other(self.x)))
+            lines[name] = (self.x, _on_grid(name, other, "divergence_limit", self.x))
         noted = self.about if self.lower is not None else None
         return charts.renyi(lines, notes=noted.notes if noted else ())
 
@@ -370,6 +371,19 @@ class RenyiCurve(Shown, Tabular):
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _noted(self.about)
+
+
+def _on_grid(name: str, other: Any, method: str, grid: FloatArray) -> FloatArray:
+    """Another curve, a claim (by its method) or a function, on a grid."""
+    try:
+        if method == "divergence_limit" and hasattr(other, method):  # one order at a time
+            return np.array([other.divergence_limit(order) for order in grid.tolist()])
+        return np.asarray(getattr(other, method, other)(grid), dtype=float)
+    except TypeError:
+        raise InvalidInput(
+            f"{name} must be a curve, a claim or a function of one argument, got {checks.shown(other)}; "
+            "a mechanism of the zoo needs its pair: lambda x: mechanism.tradeoff(x, pair)"
+        ) from None
 
 
 # --- conversions

@@ -246,8 +246,9 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
     where = "" if verdict.about.units else f"{verdict.shown_by}, "
-    only = "; no score separated the inputs: other events may go undetected" * verdict.unlearned
-    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9{only}"
+    if verdict.unlearned:
+        return "not known", "no score separated the inputs"
+    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9"
 
 
 def _meaning(verdict: Verdict) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from textwrap import shorten
 
 import numpy as np
 
@@ -41,9 +42,9 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"column {column} rises from draw to draw on the {name} input, as a counter or a time "
                 "does: leave it out of the output. Every guarantee assumes independent draws"
             )
-    if (value := _only_number(p)) and _only_number(q) not in ("", value):
+    if (value := _only_output(p)) and _only_output(q) not in ("", value):
         yield (
-            f"every output on either input is one and the same number ({value} on the first): there is "
+            f"every output on either input is one and the same ({value} on the first): there is "
             "no noise, or a generator is made anew with a fixed seed in every call, and from outputs the "
             "two cannot be told apart. Every guarantee assumes independent draws"
         )
@@ -137,13 +138,13 @@ def _lag_one(values: FloatArray) -> float:
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 
 
-def _only_number(side: Outputs) -> str:
-    """The only output of a side, if it is a number with many digits, as noise has; else empty."""
-    if not side.is_plain or side.numbers.shape[1] != 1 or side.numbers.dtype.kind != "f":
+def _only_output(side: Outputs) -> str:
+    """The only output of a side, if it holds a number with many digits, as noise has; else empty."""
+    first = np.asarray(side.numbers[0])
+    if first.dtype.kind != "f" or distinct(side)[0].size > 1:
         return ""
-    first = float(side.numbers[0, 0])
-    many = first * 2.0**20 != np.floor(first * 2.0**20)
-    return f"{first:.6g}" if many and np.all(side.numbers == first) else ""
+    digits = np.fmod(first[np.isfinite(first)].astype(float), 2.0**-20)
+    return shorten(side.show(0), 80) if np.any(digits) else ""
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
