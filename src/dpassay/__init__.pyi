@@ -6,7 +6,7 @@ from ._version import __version__ as __version__
 from .auditing.audits import audit as audit
 from .auditing.audits import bound as bound
 from .auditing.counts import audit_counts as audit_counts
-from .auditing.plans import Plan as Plan
+from .auditing.plan_result import Plan as Plan
 from .auditing.plans import plan as plan
 from .auditing.replays import replay as replay
 from .auditing.verifications import verify as verify

@@ -25,7 +25,7 @@ _MARKER = (
 )
 #: Settings: their name in a configuration file and in the marker, the argument, and its type.
 _OPTIONS = {
-    "n": ("n", int, "draws per side per pair of assert_private; by default 20000, more for (ε, δ) claims"),
+    "n": ("n", int, "draws per side per pair of assert_private, 20000 by default, for (ε, δ) more"),
     "detects": ("detects", float, "in place of n: the relative excess to be detected, such as 0.1"),
     "flake": ("flake", float, "largest probability of a wrong failure, 1e-6 by default"),
     "seed": ("rng", int, "the seed of assertions, 0 by default; none for a fresh one each time"),

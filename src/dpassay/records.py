@@ -254,7 +254,7 @@ _hints = cache(get_type_hints)
 _HOMES = {
     "AttackRates": "dpassay.membership.attacks",
     "MonitorState": "dpassay.monitoring.monitors",
-    "Plan": "dpassay.auditing.plans",
+    "Plan": "dpassay.auditing.plan_result",
     "SetSpectrum": "dpassay.notions.spectrum",
     "Verification": "dpassay.results.verification",
 }

@@ -119,7 +119,7 @@ def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
     assert reason.startswith("│ Even on the best event only ε = ")
     assert "would have been detected with probability 0.9" in reason
     (following,) = [line for line in out.splitlines() if line.startswith("│ next")]
-    for remedy in ("more draws", "dpassay plan", "--loss", "--confidence"):
+    for remedy in ("more draws", "dpassay plan", "--loss"):
         assert remedy in following
     assert "power" not in out  # the reason says it
     assert "No violation" not in out

@@ -131,7 +131,7 @@ def test_a_refuted_curve_says_which_epsilons_go_with_it(seed):
     assert other.lower > 1.0
     assert dp.zoo.Gaussian(sigma=0.4).delta(other.lower, (0.0, 1.0)) > 1e-5
     assert f"at {other.at}, where the curve claims" in str(found)
-    assert ("(it is refuted elsewhere)" in str(found)) == (other.lower < other.claimed)
+    assert ("(the curve is refuted at other points)" in str(found)) == (other.lower < other.claimed)
     assert sum(share for _, share in found.budget) == pytest.approx(0.05)
 
 

@@ -94,6 +94,45 @@ def test_delta_beyond_the_grid_is_no_less_than_a_draw_can_show(seed):
             profile.delta(wrong)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "mu"),  # the largest −Φ⁻¹(α) − Φ⁻¹(β) of the trade-off function
+    [
+        (zoo.Laplace(1.0), PAIR, 1.030),
+        (zoo.DiscreteLaplace(1.0), (0, 1), 1.230),
+        (zoo.RandomizedResponse(1.0), (0, 1), 1.230),
+    ],
+)
+def test_mu_is_the_smallest_that_the_curve_allows(mechanism, pair, mu, seeds):
+    for seed in seeds[:3]:
+        profile = dp.estimate(mechanism, pair, n=20_000, rng=seed)
+        assert profile.mu == pytest.approx(mu, abs=0.06)
+
+
+def test_epsilon_is_rarely_far_above_the_truth(seeds):
+    """At most 3 of 20 above 1.25 times the truth: 5 were, with the margin of the largest error alone."""
+    found = [dp.estimate(zoo.Laplace(2.0), PAIR, n=20_000, rng=seed).epsilon for seed in seeds[:20]]
+    assert sum(value > 1.25 * 0.5 for value in found) <= 3
+    assert max(found) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n"), [(zoo.Laplace(1.0), 100_000), (zoo.Gaussian(1.0), 20_000)]
+)
+def test_the_ends_of_continuous_outputs_do_not_come_on_one_input_alone(mechanism, n, seeds):
+    for seed in seeds[:4]:
+        notes = dp.estimate(mechanism, PAIR, n=n, rng=seed).about.notes
+        assert not any("one input alone" in note for note in notes)
+
+
+def test_an_output_of_one_input_alone_ends_the_spectrum(seed):
+    def leak(x, size, rng):
+        return np.where(rng.random(size) < 0.01, x * 1000.0, rng.normal(size=size))
+
+    profile = dp.estimate(leak, (0, 1), n=20_000, rng=seed)
+    assert any("one input alone have probability 0.01" in note for note in profile.about.notes)
+    assert profile.spectrum.y[-1] == pytest.approx(0.01, rel=0.3)
+
+
 def test_the_spectrum_goes_on_to_what_half_a_draw_shows(seeds):
     """So that ε at the smallest δ that draws support is on it, and near the truth (4.377)."""
     for seed in seeds[:4]:

@@ -66,3 +66,15 @@ def test_where_no_counts_could_refute_the_claim_all_of_them_are_blind(claim):
             least = smallest_detectable(counts, claim, gamma)
             assert why_blind(claim, False, least, counts).words
     assert looked_at
+
+
+def test_a_sound_generator_of_tables_with_text_is_not_too_weak():
+    """Every table is different; its features were searched, and none tells the inputs apart."""
+    import pandas as pd
+
+    def table(data, rng):
+        return pd.DataFrame({"age": rng.integers(18, 90, 20), "job": rng.choice(["a", "b"], 20)})
+
+    found = dp.audit(dp.from_function(table), (0, 1), "eps=1", n=600, rng=0)
+    assert found.unlearned
+    assert "no score separated the two inputs" in str(found)

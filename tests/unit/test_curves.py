@@ -138,3 +138,19 @@ def test_a_distance_takes_a_claim_as_well_as_a_curve():
 def test_a_spectrum_of_one_point_is_printed_once():
     one = dp.Spectrum([1.0], [0.1365], lower=[0.06928], confidence=0.95)
     assert str(one) == "δ(1) = 0.1365\n  at least 0.06928, with confidence 0.95 (exact)"
+
+
+def test_charts_take_claims_and_functions_and_name_what_they_cannot_draw():
+    curve = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff).f
+    spectrum = dp.Spectrum([0.0, 1.0], [0.3, 0.1])
+    orders = dp.RenyiCurve([2.0, 3.0], [1.0, 1.5])
+    zcdp = dp.ZeroConcentratedDP(0.5)
+    for drawn, claim in (
+        (curve, dp.GaussianDP(1.0)),
+        (spectrum, dp.GaussianDP(1.0)),
+        (orders, zcdp),
+    ):
+        drawn.chart(truth=claim, same=drawn, flat=lambda x: 0 * x)
+        for wrong in (dp.zoo.Gaussian(1.0), 3):
+            with pytest.raises(InvalidInput, match="truth must be a curve, a claim or a function"):
+                drawn.chart(truth=wrong)

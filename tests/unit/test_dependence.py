@@ -333,3 +333,20 @@ def test_sorted_rows_are_noted_and_not_doubted(seed):
     assert dp.audit(samples, claim="eps=1").guarantee == "exact"
     assert dp.from_samples(p, q).notes == ()
     assert dp.from_samples(np.zeros(500), np.zeros(500)).notes == ()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, lambda x: {"w": list(x), "t": "a"}])
+def test_one_output_a_side_is_doubted_whatever_its_kind(kind):
+    def seeded(data):
+        return kind(data + np.random.default_rng(42).normal(size=5))
+
+    with pytest.warns(DependenceWarning, match="a generator is made anew with a fixed seed"):
+        verdict = dp.audit(dp.from_function(seeded), (0.0, 1.0), "mu=1", n=300)
+    assert verdict.guarantee == "heuristic"
+
+
+def test_few_rare_values_are_no_correlation():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        rare = np.where(rng.random((2, 250, 1)) < 0.1, rng.integers(1, 9, (2, 250, 1)), 0)
+        assert not list(symptoms(canonical(rare[0]), canonical(rare[1])))

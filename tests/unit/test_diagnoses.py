@@ -511,3 +511,11 @@ def test_answers_without_noise_of_their_own_suggest_no_composition_and_no_scale(
     verdict = dp.audit(dp.from_function(release), (0.0, 1.0), "eps=1", n=8000, rng=0)
     assert verdict.violated
     assert [one.kind for one in verdict.diagnosis] == [Fault.NONE]
+
+
+def test_noise_that_a_huge_output_swallows_is_not_missing():
+    def unclipped(data, size, rng):
+        return np.round(np.sum(data) + rng.laplace(scale=10, size=size), 6)
+
+    verdict = dp.audit(unclipped, ([1e300], [0.0]), "eps=1", n=2000, rng=0)
+    assert verdict.diagnosis[0].kind == "shift"

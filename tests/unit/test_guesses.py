@@ -265,9 +265,9 @@ def test_what_is_detectable_is_caught_nine_times_in_ten():
     caught = bounds.detectable(claim, guessed.perfect, GAMMA)
     assert binom.sf(needed - 1, 200, 1 / (1 + math.exp(-caught))) == pytest.approx(0.9, abs=1e-6)
     assert bounds.detectable(dp.PureDP(8.0), Guessed(20, 20, 20), GAMMA) == math.inf
-    assert math.isnan(
-        bounds.detectable(dp.TradeoffDP([(0, 1), (0.3, 0.3), (1, 0)]), guessed.perfect, GAMMA)
-    )
+    curve = dp.TradeoffDP.from_delta(dp.GaussianDP(0.5).delta_at)  # of a curve by Gaussian scores
+    of_curve = bounds.detectable(curve, guessed.perfect, GAMMA)
+    assert of_curve == bounds.detectable(dp.GaussianDP(0.5), guessed.perfect, GAMMA)
     mu = bounds.detectable(dp.GaussianDP(0.5), Guessed(1000, 100, 80).perfect, GAMMA)
     assert 0.5 < mu < 2.0
     assert bounds.gaussian_rate(0.0, 0.1) == pytest.approx(0.5)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -414,3 +415,9 @@ def test_a_peak_inside_a_batch_is_said_and_drawn():
 def test_what_holds_no_outputs_is_not_blamed_on_a_mechanism(given):
     with pytest.raises(dp.errors.InvalidInput, match="is no array or list of outputs$"):
         dp.Monitor("eps=1").update(given, [1.0])
+
+
+def test_a_monitor_that_detects_nothing_says_what_would_have_been_detected():
+    found = dp.monitor(dp.zoo.Gaussian(1.0), (0.0, 1.0), "mu=1", max_n=400, rng=0)
+    assert not found.violated
+    assert re.search(r"at best μ = 1\.\d+ or more would have been detected", str(found))

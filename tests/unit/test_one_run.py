@@ -783,3 +783,18 @@ def test_a_blind_audit_says_once_what_it_could_have_shown_and_what_helps():
     point = dp.one_run(scores, included, claim="eps=8, delta=1e-5", rng=0)
     assert "whole curve" in point.remedy
     assert "whole curve" in point.view().meaning[1]
+
+
+def test_a_curve_is_as_blind_as_the_gaussian_claim_that_it_is():
+    """Canaries that could not refute 1-GDP cannot refute its profile either."""
+    curve = dp.TradeoffDP.from_delta(dp.GaussianDP(1.0).delta_at)
+    rng = np.random.default_rng(3)
+    for m, blind in ((100, True), (300, True), (4000, False)):
+        coins = rng.random(m) < 0.5
+        scores = coins + rng.normal(size=m)
+        found = [dp.one_run(scores, coins, claim=c, rng=0) for c in (curve, dp.GaussianDP(1.0))]
+        assert [bool(one.blind) for one in found] == [blind, blind]
+    assert "Gaussian scores of μ = " in str(found[0])
+    with pytest.raises(InvalidInput, match="leave delta out"):
+        dp.one_run(scores, coins, claim=(3.0, 1e-5), delta=1e-6)
+    assert dp.one_run(scores, coins, claim=(3.0, 1e-5), delta=1e-5, rng=0).claim.delta == 1e-5

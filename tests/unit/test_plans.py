@@ -212,7 +212,7 @@ def refutes_as_audited(mechanism, pair, claim, n, seed):
 
 @pytest.mark.usefixtures("few_simulations")
 def test_audits_that_show_nothing_are_said_to_show_nothing(monkeypatch):
-    monkeypatch.setattr(plans, "_SIMULATED", 200)
+    monkeypatch.setattr(plans, "SIMULATED", 200)
     none = dp.plan("rho=0.5", excess=0.01, shape="gaussian")
     assert none.draws is None
     assert "simulated audits of up to 200 draws a side do not tell 0.5-zCDP from 0.505" in str(none)
@@ -265,3 +265,12 @@ def test_a_pilot_plans_for_gaussian_noise_where_that_takes_more_draws():
     assert plan.shape == "gaussian"
     assert plan.draws > 20_000
     assert dp.plan(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1", **options).draws < 100
+
+
+def test_the_plan_of_a_pilot_pays_for_learning(seeds):
+    """Some 700 draws are needed; the best event of the pilot itself suggests 200 to 300."""
+    staircase = dp.zoo.Staircase(epsilon=1.3)
+    found = [
+        dp.plan(staircase, (0.0, 1.0), "eps=1", pilot=2000, rng=seed).draws for seed in seeds[:5]
+    ]
+    assert 450 < np.median(found) < 1500

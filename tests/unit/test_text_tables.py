@@ -115,7 +115,7 @@ def test_one_row_alone_is_read(write):
 
 
 def test_a_column_with_a_decimal_comma_is_answered_with_the_option(write):
-    with pytest.raises(UnreadableFile, match=r"2 cells, .* a decimal comma needs --decimal ,\)"):
+    with pytest.raises(UnreadableFile, match=r"2 cells, .* needs --decimal , or --thousands ,\)"):
         read_table(write("a.csv", "x\n1,5\n2\n"))
 
 

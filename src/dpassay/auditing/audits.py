@@ -292,7 +292,7 @@ def _blind_outputs(choice: Selection, row: list[int], planned: Sizes, gamma: flo
     if top == len(layout) or layout.free(top):
         if "feature" in choice.learner.names:  # those of collections were searched, and none tells
             return Blind()
-        said = f"{often:.0%} of the outputs hardly repeat, and no score ranks them"
+        said = f"{often:.0%} of the outputs hardly repeat, and no score orders them"
         return Blind(Cause.NO_SCORE, said)
     i, n, j, m = row
     output = layout.words(top)
@@ -353,7 +353,8 @@ def bound(
     found = _counted(mechanism, pairs, [tested], gamma, largest=True, **how, **drawn)
     (choice,), (counted,), _ = found
     seen = certify(choice, counted, gamma, second=False)
-    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source)
+    about = _about(choice, counted, 1, seen, tested=False)
+    witness = seen.best.witness(choice.source)
     bounded: dict[str, Any]
     if family is not None and among is not None:
         bounded = last_refuted(family, among, seen.lower, delta_of(wanted))
@@ -380,11 +381,14 @@ def bound(
     )
 
 
-def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
+def _about(
+    choice: Selection, counted: Counted, claims: int, found: Certificate, tested: bool = True
+) -> About:
     bits: tuple[str, ...] = (BITS,) if found.bits(choice.divergence) is not None else ()
     most_significant = found.most_significant
     if (
-        most_significant.adjusted <= 1
+        tested
+        and most_significant.adjusted <= 1
         and found.best.adjusted > _MORE_SIGNIFICANT * most_significant.adjusted
     ):
         bits += (
@@ -425,8 +429,8 @@ def _notes(choice: Selection, claims: int) -> list[str]:
         notes.append(
             "the event is an illustration; the divergence is bounded as a whole"
             if share == 1.0
-            else f"two tests share the error probability: the bound of the divergence has {share:.3g}, "
-            "the test of the event the rest"
+            else f"two tests share the error probability: {100 * share:.3g} % for the bound of the "
+            "divergence, the rest for the test of the event"
         )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
+from dpassay.auditing.plan_result import Plan
 from dpassay.auditing.plans import (
-    Plan,
     gaussian_draws,
     gaussian_needs_more_draws,
     plan,
@@ -285,6 +285,6 @@ def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float |
     if on_event is None or claim.point is None or least < 2 * on_event - claim.value:
         return said
     return (
-        f"{said} (where the noise is Gaussian, a claim of mu={gaussian_mu(*claim.point):.4g} detects a "
-        "far smaller excess)"
+        f"{said}. If the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}: that detects a far "
+        "smaller excess"
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,116 +20,30 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpassay import validation as checks
 from dpassay.auditing.audits import refutes
-from dpassay.blackbox.mechanism import Mechanism, check_mechanism
+from dpassay.auditing.pilots import best_event, pilot_of, plan_of_pilot, scaled, with_learning
+from dpassay.auditing.plan_result import LEAST, SHAPES, SIMULATED, Goal, Plan, noise_of
+from dpassay.blackbox.mechanism import Mechanism
 from dpassay.blackbox.zoo import Gaussian, Laplace
-from dpassay.bounds.power import draws_needed, draws_needed_exactly, normal_limit
+from dpassay.bounds.power import draws_needed_exactly, normal_limit
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit
-from dpassay.learning.event_selection import EventCriterion, select_events
-from dpassay.learning.hit_rates import ThresholdEvent
 from dpassay.privacy.claim_parsing import as_claim
-from dpassay.privacy.claims import Claim, GaussianDP, gaussian_mu
-from dpassay.privacy.provenance import level
-from dpassay.results.estimates import SECOND
+from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import bisect
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import sources
-from dpassay.tables import Shown
 
-#: An audit makes no fewer draws a side, and learns from no fewer.
-_LEAST, _LEARN = 8, 4
-#: Shapes that can be assumed.
-SHAPES = ("coin", "laplace", "gaussian")
 #: Simulated audits, round after round, each with the draws that the rounds before suggest, and by which
 #: factor these may change: a round in which all audits refute says little on how many draws would do.
 _ROUNDS, _STEP = (40, 80, 160, 320), 2.5
-#: Plans of more draws than these are not simulated.
-_SIMULATED = 1_000_000
 #: A search for the draws to begin with: the fewest, a factor, audits for each, and how many refute then.
 _FEWEST, _FACTOR, _TRIED, _REFUTED = 32, 4, 8, 5
 #: How far the search goes beyond the draws that a pilot or a formula suggests.
 _FAR = 16
-#: An excess above this may be a percentage.
-_PERCENT = 5.0
-#: The fewest draws of a pilot, and how many times the penalty for many thresholds is subtracted there.
-_PILOT, _CAUTION = 100, 1.5
+#: The fewest draws of a pilot.
+_PILOT = 100
 #: An audit has to find its own event: draws that are planned over those that test the event of a pilot.
 _FOUND_ANEW = 1.25
-#: The most draws that are planned.
-_MOST = 10**9
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Plan(Shown):
-    """How many draws an audit needs, under a stated assumption."""
-
-    claim: Claim
-    shape: str  # "coin", "laplace", "gaussian", "mechanism", or "pilot"
-    actual: float | None  # the parameter of the assumed truth; None where draws show it
-    power: float
-    confidence: float
-    event: float
-    held_out: int | None
-    draws: int | None
-    simulated: int | None = None  # audits that were simulated to find the draws
-    least: int | None = None  # by a pilot: draws if the excess is a standard error larger
-    most: int | None = None  # and smaller
-
-    def __str__(self) -> str:
-        c, draws, simulated = self.claim, self.draws, self.simulated
-        if draws is None and self.actual is not None:
-            two = f"{c.short} from {c.at(self.actual).short}"
-            if simulated:
-                return f"simulated audits of up to {_SIMULATED:,} draws a side do not tell {two}"
-            return f"no number of draws up to 10⁹ tells {two}"
-        if draws is None:
-            seen = "audits show" if simulated else "the pilot shows"
-            return (
-                f"{seen} no excess over {c.short} beyond the standard error: either the claim holds on "
-                "this pair, or the pilot is too small (give a larger pilot=)"
-            )
-        refute = f"about {draws:,} draws a side refute {c.short} with probability {self.power:g}"
-        at = f"at confidence {level(self.confidence)}"
-        if self.actual is None and simulated:
-            return f"{refute} {at} (by {simulated:,} audits of the mechanism)"
-        if self.actual is None:
-            return (
-                f"{refute} {at} if the excess is as in the pilot; {self.least:,} if it is one standard "
-                f"error larger, {self.most:,} if it is one smaller"
-            )
-        truth, least = f"the truth is {c.at(self.actual).short}", ""
-        if c.parameter == "gap":
-            truth = (
-                f"the truth falls short of it by up to {self.actual:g}, as a Gaussian shift would"
-            )
-            least = ". A truth that shows less on that event takes more"
-        elif self.shape == "pilot":
-            truth += " and shows on an event like the best one of the pilot"
-        elif self.shape == "coin":
-            truth += " and one event shows all of it, as in randomized response"
-            least = f". This is the best case{_more_draws(c.at(self.actual))}"
-        else:
-            truth += f" with {self.shape.capitalize()} noise"
-        seen = f" (by {simulated:,} simulated audits)" if simulated else ""
-        test = f"an event of probability {self.event:.3g} on the rarer side; the rest find it"
-        if not c.set_by_events:
-            test = "events and a bound on the divergence; the rest learn them"
-        made = f"{self.held_out:,} of them test {test}"
-        return f"{self._doubts()}{refute}{seen} when {truth}, {at}. {made}{least}"
-
-    def _doubts(self) -> str:
-        """Arguments that may have been meant otherwise."""
-        said, value = "", self.claim.value
-        excess = 0.0 if self.actual is None or value <= 0 else self.actual / value - 1
-        if excess > _PERCENT:
-            said += f"an excess of {excess:g} is {100 * excess:,.0f} %; {excess:g} % is "
-            said += f"{excess / 100:g}. "
-        if self.confidence < 0.5:
-            wrong = 1 - self.confidence
-            said += f"with a confidence of {self.confidence:g} a true claim may be refuted with "
-            said += f"probability {wrong:g}: did you mean {wrong:g}? "
-        return said + "As given: " * bool(said)
 
 
 def plan(
@@ -186,10 +100,11 @@ def plan(
         if event is not None or shape != "coin":
             raise InvalidInput("a pilot shows the event and the shape: leave event and shape out")
         size = checks.whole("pilot", pilot, at_least=_PILOT)
-        goal = _Goal(as_claim(claim), power, confidence, train, loss)
-        learner = _pilot(mechanism, pair, size, loss, rng, sampling)
+        goal = Goal(as_claim(claim), power, confidence, train, loss)
+        learner = pilot_of(mechanism, pair, size, loss, rng, sampling)
         if excess is None:
-            return _confirmed(_of_pilot(learner, goal), goal, mechanism, pair, size, rng)
+            found = with_learning(plan_of_pilot(learner, goal), learner, goal)
+            return _confirmed(found, goal, mechanism, pair, size, rng)
         checks.real("excess", excess, above=0.0)
         if not goal.claim.set_by_events:
             raise InvalidInput(
@@ -201,10 +116,10 @@ def plan(
         raise InvalidInput(
             "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
         )
-    goal = _Goal(as_claim(mechanism), power, confidence, train, loss)
+    goal = Goal(as_claim(mechanism), power, confidence, train, loss)
     if not isinstance(shape, str):
-        found = _of_pilot(_pilot(shape, pair, pilot, loss, rng, sampling), goal)
-        start = min(found.draws or 10 * pilot, _SIMULATED)
+        found = plan_of_pilot(pilot_of(shape, pair, pilot, loss, rng, sampling), goal)
+        start = min(found.draws or 10 * pilot, SIMULATED)
         return _simulated(replace(found, shape="mechanism"), goal, shape, pair, start, rng)
     excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
     checks.one_of("shape", shape, SHAPES)
@@ -225,59 +140,9 @@ def plan(
         return _simulated(unknown, goal, broken, (0.0, 1.0), None, rng)
     held = draws_needed_exactly(float(truth(rarer)), rarer, goal.claim, goal.gamma, power)
     found = goal.plan(held, shape=shape, actual=actual, event=rarer)
-    if broken is None or found.draws is None or found.draws > _SIMULATED:
+    if broken is None or found.draws is None or found.draws > SIMULATED:
         return found
     return _simulated(found, goal, broken, (0.0, 1.0), found.draws, rng)
-
-
-@dataclass(frozen=True)
-class _Goal:
-    """What an audit should achieve: refute a claim with a probability, at a confidence."""
-
-    claim: Claim
-    power: float
-    confidence: float
-    train: float | None = None  # the share of training draws that was asked for
-    loss: Any = "auto"
-
-    @property
-    def share(self) -> float:
-        return 0.25 if self.train is None else self.train
-
-    @property
-    def gamma(self) -> float:
-        """The significance level of the test: a part of it may pay for a second bound."""
-        return (1 - self.confidence) * (1 - SECOND * (self.claim.companion() is not None))
-
-    def test(self, truth: Callable[[Any], Any], rarer: float) -> int | None:
-        """The draws that test an event of this probability on the rarer side."""
-        p = float(truth(rarer))
-        return draws_needed(p, rarer, self.claim, self.gamma, self.power)
-
-    def draws(self, held: int | None) -> int | None:
-        """The draws of an audit of which so many test."""
-        if held is None:
-            return None
-        return max(math.ceil(held / (1 - self.share)), held + _LEARN, _LEAST)
-
-    def plan(self, held: int | None, **found: Any) -> Plan:
-        """The plan of which so many draws test."""
-        return Plan(
-            claim=self.claim,
-            power=self.power,
-            confidence=self.confidence,
-            held_out=held,
-            draws=self.draws(held),
-            **found,
-        )
-
-
-def _pilot(
-    mechanism: Any, pair: Any, n: int, loss: Any, rng: Seed, sampling: Sampling | None
-) -> CrossFit:
-    """Draws of a mechanism to learn from."""
-    (source,) = sources(check_mechanism(mechanism), pair, rng=rng, sampling=sampling)
-    return CrossFit(source.deal((n, n)), loss, source.rng, pair=source.pair)
 
 
 def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
@@ -293,7 +158,7 @@ def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
     return actual, lambda q: ndtr(ndtri(claim.region(q)) + shift)
 
 
-def _best_rarity(truth: Callable[[Any], Any], goal: _Goal) -> float:
+def _best_rarity(truth: Callable[[Any], Any], goal: Goal) -> float:
     """The probability, on the rarer side, of the event that tells a truth from a claim best.
 
     The largest distance per draw in the normal limit; the exact test often takes fewer draws at an event
@@ -306,38 +171,10 @@ def _best_rarity(truth: Callable[[Any], Any], goal: _Goal) -> float:
     return min((best, likelier), key=lambda rarer: goal.test(truth, rarer) or math.inf)
 
 
-def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
-    """Noise on the pair (0, 1) for which a claim is tight."""
-    point, orders = truth.point, truth.orders
-    if shape == "laplace" and point is not None:
-        # δ(ε) = 1 − e^{(ε − s)/2} for Laplace noise of scale 1/s
-        return Laplace(1 / (point[0] - 2 * math.log1p(-point[1])))
-    if shape == "gaussian" and point is not None and point[1] > 0:
-        return Gaussian(1 / gaussian_mu(*point))
-    if shape == "gaussian" and isinstance(truth, GaussianDP):
-        return Gaussian(1 / truth.mu)
-    if shape == "gaussian" and orders:
-        return Gaussian(math.sqrt(orders[0] / (2 * truth.divergence_limit(orders[0]))))
-    raise InvalidInput(
-        f"no {shape.capitalize()} noise has {truth} as its privacy; the shape laplace goes with ε-DP "
-        "and (ε, δ)-DP, the shape gaussian with (ε, δ)-DP for δ > 0, Gaussian DP, Rényi DP and zCDP"
-    )
-
-
 def _noise_and_region(shape: str, truth: Claim) -> tuple[Laplace | Gaussian, Callable[[Any], Any]]:
     """That noise, and P(event) of P(event) on the rarer side."""
-    law = _noise(shape, truth)
+    law = noise_of(shape, truth)
     return law, lambda q: 1 - law.tradeoff(q, (0.0, 1.0))
-
-
-def _more_draws(truth: Claim) -> str:
-    """That noise takes more draws than a coin, with the shapes that have this privacy."""
-    fitting = []
-    for shape in SHAPES[1:]:
-        with suppress(InvalidInput):
-            _noise(shape, truth)
-            fitting.append(shape)
-    return f": noise takes more (shape {' or '.join(fitting)})" if fitting else ""
 
 
 def _randomized_response(truth: Callable[[Any], Any]) -> float:
@@ -358,7 +195,7 @@ def _coin(truth: Claim, rarer: float | None) -> tuple[Callable[..., Any], float]
 
 
 def _refuting(
-    goal: _Goal,
+    goal: Goal,
     mechanism: Any,
     pair: Any,
     n: int,
@@ -378,7 +215,7 @@ def _refuting(
 
 
 def _simulated(
-    found: Plan, goal: _Goal, mechanism: Mechanism, pair: Any, start: int | None, rng: Seed
+    found: Plan, goal: Goal, mechanism: Mechanism, pair: Any, start: int | None, rng: Seed
 ) -> Plan:
     """A plan with draws at which audits have the power asked for; None if they refute as by chance.
 
@@ -401,10 +238,10 @@ def _simulated(
                 draws *= _FACTOR
             return draws if draws <= most else None
 
-        draws = enough(_FEWEST, _SIMULATED) if start is None else start
+        draws = enough(_FEWEST, SIMULATED) if start is None else start
         hits = 0 if draws is None else refuted(draws, _ROUNDS[0])
         if start is not None and 4 * hits < _ROUNDS[0]:  # a pilot may suggest too few
-            draws = enough(_FACTOR * start, min(_FAR * start, _SIMULATED))
+            draws = enough(_FACTOR * start, min(_FAR * start, SIMULATED))
             hits = 0 if draws is None else refuted(draws, _ROUNDS[0])
         if draws is None:
             return replace(found, simulated=bar.done, draws=None, held_out=None)
@@ -417,12 +254,12 @@ def _simulated(
             if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
                 return replace(found, simulated=bar.done, draws=None, held_out=None)
             wanted = (distance / float(rates[k])) ** 2
-            draws = max(math.ceil(min(max(wanted, draws / _STEP), draws * _STEP)), _LEAST)
+            draws = max(math.ceil(min(max(wanted, draws / _STEP), draws * _STEP)), LEAST)
     held = round(draws * (1 - goal.share))
     return replace(found, simulated=bar.done, draws=draws, held_out=held)
 
 
-def _confirmed(found: Plan, goal: _Goal, mechanism: Any, pair: Any, pilot: int, rng: Seed) -> Plan:
+def _confirmed(found: Plan, goal: Goal, mechanism: Any, pair: Any, pilot: int, rng: Seed) -> Plan:
     """A plan of far fewer draws than the pilot, raised until audits refute with as many.
 
     An event that the pilot learned may take more draws to learn, such as one of floating-point bits.
@@ -435,31 +272,10 @@ def _confirmed(found: Plan, goal: _Goal, mechanism: Any, pair: Any, pilot: int, 
             break
         draws = math.ceil(1.5 * draws)
         draws = draws if _TRIED * draws <= pilot else pilot
-    least, most = (math.ceil(end * draws / first) for end in (found.least, found.most))
-    held = math.floor(draws * (1 - goal.share))
-    return replace(found, draws=draws, held_out=held, least=least, most=most)
+    return scaled(found, goal, draws / first)
 
 
-def _of_pilot(learner: CrossFit, goal: _Goal) -> Plan:
-    """The plan for an excess as large as a pilot shows on the best event that it finds."""
-    distance, pilot = float(ndtri(goal.power) + ndtri(goal.confidence)), len(learner.batch.p)
-    test = 10 * pilot
-    for _ in range(4):  # the best event depends on how many draws will test it
-        best = _best_event(learner, goal.claim, test, 1 - goal.confidence)
-        if best.z <= 0:
-            break
-        test = int(min(max(test * (distance / best.z) ** 2, _LEARN), _MOST))
-    error = math.sqrt(test / pilot)  # the standard error of z at as many draws as test
-    if best.z <= 0 or distance <= error:
-        return goal.plan(None, shape="pilot", actual=None, event=best.low)
-    least, most = (
-        goal.draws(math.ceil(test * (distance / z) ** 2))
-        for z in (distance + error, distance - error)
-    )
-    return goal.plan(test, shape="pilot", actual=None, event=best.low, least=least, most=most)
-
-
-def _beyond_pilot(learner: CrossFit, goal: _Goal, excess: float) -> Plan:
+def _beyond_pilot(learner: CrossFit, goal: Goal, excess: float) -> Plan:
     """The plan for a given excess on an event like the best of a pilot.
 
     A mechanism that keeps its claim still breaks half of it, on events on which it is about as bad as it
@@ -467,11 +283,11 @@ def _beyond_pilot(learner: CrossFit, goal: _Goal, excess: float) -> Plan:
     the plan is for Gaussian noise if that takes more draws.
     """
     claim, gamma, pilot = goal.claim, 1 - goal.confidence, len(learner.batch.p)
-    if _best_event(learner, claim, pilot, gamma).z > ndtri(goal.confidence) + 3:
-        return _of_pilot(learner, goal)  # which is a violation by itself
+    if best_event(learner, claim, pilot, gamma).z > ndtri(goal.confidence) + 3:
+        return plan_of_pilot(learner, goal)  # which is a violation by itself
     rarer = _best_rarity(_worse(claim, excess)[1], goal)
     if claim.value > 0:
-        best = _best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
+        best = best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
         rarer = max(best.low, 0.5 / pilot) if best.z > 0 else rarer
     found = [_for_excess(goal, excess, rarer)]
     if gaussian_needs_more_draws(claim):
@@ -484,7 +300,7 @@ def gaussian_needs_more_draws(claim: Claim) -> bool:
     return claim.parameter == "epsilon" and claim.point is not None and claim.point[1] > 0
 
 
-def _for_excess(goal: _Goal, excess: float, event: float | None) -> Plan:
+def _for_excess(goal: Goal, excess: float, event: float | None) -> Plan:
     """The plan for an excess on an event of that probability; None: on the best one of Gaussian noise."""
     actual, truth = _worse(goal.claim, excess)
     if event is None:
@@ -501,14 +317,14 @@ def gaussian_draws(claim: Claim, excess: float, confidence: float) -> float:
     """The draws that detect an excess for Gaussian noise; 0 where this needs no more than other noise."""
     if not gaussian_needs_more_draws(claim):
         return 0
-    return _for_excess(_Goal(claim, 0.9, confidence), excess, None).draws or math.inf
+    return _for_excess(Goal(claim, 0.9, confidence), excess, None).draws or math.inf
 
 
 def smallest_excess(
     claim: Claim, draws: int, confidence: float, event: float | None, most: float
 ) -> float:
     """The smallest excess that so many draws detect as `_for_excess` plans; ∞ above `most`."""
-    goal = _Goal(claim, 0.9, confidence)
+    goal = Goal(claim, 0.9, confidence)
     value = claim.value
     most = min(most, 0.99 * claim.largest / value - 1 if value else 0.99 * claim.largest)
 
@@ -516,9 +332,3 @@ def smallest_excess(
         return (_for_excess(goal, excess, event).draws or math.inf) <= draws
 
     return float(bisect(detected, most, 0.0, close=0.01)[0]) if detected(most) else math.inf
-
-
-def _best_event(learner: CrossFit, claim: Claim, test: int, gamma: float) -> ThresholdEvent:
-    """The event of a pilot that is most likely to refute the claim with so many draws, as counted."""
-    criterion = EventCriterion(claim, (test, test), gamma, caution=_CAUTION, calibrate=False)
-    return select_events(learner, criterion)[0].threshold

@@ -91,8 +91,8 @@ class FunctionMechanism:
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     """Wrap a function that returns one output per call.
 
-    `function(data)` brings its own randomness: results then say "not replayable", and it runs in
-    one process unless workers are asked for. `function(data, rng)` draws from the
+    `function(data)` brings its own randomness: results then say "not repeatable with the same
+    seed", and it runs in one process unless workers are asked for. `function(data, rng)` draws from the
     `numpy.random.Generator` it is given, replays from a seed and parallelises freely; so does any
     function with a parameter `rng`, wherever it stands. What else it needs is bound beforehand:
     `functools.partial(function, epsilon=1.0)`.
@@ -330,10 +330,18 @@ def check_mechanism(mechanism: Any) -> Mechanism:
     """The mechanism; before the first draw it is explained what is wrong with its signature."""
     mechanism = adapted(mechanism)
     if not callable(mechanism):
-        drawn = "; outputs, or two files of them, go in its place as dp.from_samples(first, second)"
+        hint = ""
+        if checks.has(mechanism, "__len__"):
+            hint = (
+                "; outputs, or two files of them, go in its place as dp.from_samples(first, second)"
+            )
+        if isinstance(mechanism, str):
+            hint += (
+                "; in Python give the function itself, or a mechanism such as dp.zoo.Laplace(1.0)"
+            )
         raise InvalidInput(
             f"a mechanism must be callable as mechanism(data, size, rng), got "
-            f"{checks.shown(mechanism)}{drawn if checks.has(mechanism, '__len__') else ''}"
+            f"{checks.shown(mechanism)}{hint}"
         )
     signature = _signature(mechanism)
     if signature is None:

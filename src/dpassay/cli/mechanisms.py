@@ -58,7 +58,7 @@ def audit(
         details=out.report is not None,
         **drawing,
     )
-    deliver(verdicts, out, f"{PLAN}, another --loss or a lower --confidence")
+    deliver(verdicts, out, f"{PLAN} or another --loss")
 
 
 @command(exits="1 2 3 4")
@@ -90,7 +90,7 @@ def monitor(
         loss=loss,
         **drawing,
     )
-    deliver([verdict], out, "more draws (--max-n), another --loss or a lower --confidence")
+    deliver([verdict], out, "more draws (--max-n) or another --loss")
 
 
 @command(exits="2 3 130")
@@ -241,7 +241,7 @@ def replay(
         if not where.draws:  # samples are used up
             source, _, drawing = where.read(how, out)
         again.append(run(one, source, n=where.number(n, 20_000), confidence=sure, **drawing))
-    deliver(again, out, f"{PLAN} or a lower --confidence")
+    deliver(again, out, PLAN)
 
 
 def earlier(path: Path) -> list[Any]:
@@ -361,5 +361,5 @@ def hunt(
     except InvalidInput as error:
         raise InvalidInput(f"{space}: {error}") from None
     options = {"confidence": confidence, "loss": loss, **vars(search), **how.drawing(out)}
-    remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
+    remedy = f"a larger --budget ({PLAN}) or another --loss"
     deliver([run(box, inputs, claim, **options)], out, remedy)

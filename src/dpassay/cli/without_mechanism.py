@@ -12,7 +12,7 @@ from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
 from dpassay.cli.mechanisms import earlier
-from dpassay.cli.result_output import PLAN, deliver, print_result, write_report, write_text
+from dpassay.cli.result_output import deliver, print_result, write_report, write_text
 from dpassay.errors import InvalidInput
 from dpassay.results.verdict import Verdict
 
@@ -38,7 +38,7 @@ def counts(
     side: Any = likelier
     counted = hits_p, n_p, hits_q, n_q
     verdict = audit_counts(*counted, claim, confidence=confidence, likelier=side)
-    deliver([verdict], out, f"{PLAN}, another event or a lower --confidence")
+    deliver([verdict], out, "more runs (dpassay plan says how many)")
 
 
 @dataclass(frozen=True)

@@ -269,11 +269,11 @@ class _Test:
         part = one.condition.part
         low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
         self.numbers[_AT_LEAST] = low
-        moved, by = f"{part.name} moves", f"by about {part.by(facts['shift'])}"
-        median = f"(its median by at least {part.by(low, rounded_down)})"
+        by, least = f"by about {part.by(facts['shift'])}", part.by(low, rounded_down)
+        moved = f"{part.name} moves {by} (its median by at least {least})"
         if facts.get("parts", 1) > 1:
-            moved, by = f"{facts['parts']:.0f} parts move {by} in all,", f"{part.name} by its share"
-        moved = f"{moved} {by} {median}"
+            moved = f"{facts['parts']:.0f} parts move {by} together"
+            moved += f" (the median of {part.name} by at least {least})"
         fits = ""
         if noise is not None:
             fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"

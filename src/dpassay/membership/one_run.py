@@ -188,7 +188,8 @@ def one_run(
         allows = f"the claimed curve allows about μ = {number(compared.mu)}, at {_at(beside)}"
         if not violated and math.isfinite(detectable):
             notes.append(
-                f"Gaussian scores of μ = {number(detectable)} would be detected with probability 0.9; {allows}"
+                f"Gaussian scores of μ = {number(detectable)} would be detected with probability 0.9; "
+                f"{allows}"
             )
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(compared, detectable)

@@ -260,7 +260,7 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
 
 
 def _alone(masses: Masses, n: int) -> tuple[float, float]:
-    """How likely outputs are that came on the first side alone, and the largest ratio of events of others.
+    """The share of outputs that came on the first side alone, and the largest ratio of the others.
 
     Of events {loss ≥ t} with at least five draws of the second side.
     """

@@ -275,7 +275,7 @@ class Spectrum(Shown, Tabular):
         return curve_of_pairs(self.x, self.y, self.about)
 
     def chart(self, *, log: bool = False, **others: Any) -> Any:
-        """An Altair chart of δ(ε), with the certified curve, and other spectra, claims or functions by name.
+        """An Altair chart of δ(ε), with the certified curve, and other spectra or claims by name.
 
         With `log` the axis of δ is logarithmic, from 10⁻⁸ or the smallest δ of this curve on.
         """
@@ -288,7 +288,9 @@ class Spectrum(Shown, Tabular):
             lines["certified from above"] = self.x, self.upper
         for name, other in others.items():
             own = isinstance(other, Spectrum)
-            drawn = (other.x, other.y) if own else (self.x, _on_grid(name, other, "delta_at", self.x))
+            drawn = (
+                (other.x, other.y) if own else (self.x, _on_grid(name, other, "delta_at", self.x))
+            )
             lines[name] = drawn
         band = None
         if self.upper is not None and self.lower is not None:
@@ -349,7 +351,7 @@ class RenyiCurve(Shown, Tabular):
         return rdp_to_epsilon(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:
-        """An Altair chart of ε(λ), with the lower bounds, and other curves, claims or functions by name."""
+        """An Altair chart of ε(λ), with the lower bounds, and other curves or claims by name."""
         from dpassay import charts
 
         lines = {"estimate": (self.x, self.y)}

@@ -60,6 +60,8 @@ class Origin(Record):
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
+        if self.columns == tuple(str(k + 1) for k in range(len(self.columns))):  # no names
+            names = f"{len(self.columns)} column{'s' * (len(self.columns) != 1)} without a name"
         if self.left_out:
             more = f" and {len(self.left_out) - 20:,} more" if len(self.left_out) > 20 else ""
             names += f", without {', '.join(self.left_out[:20])}{more}"

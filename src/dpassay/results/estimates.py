@@ -366,7 +366,7 @@ class Profile(Shown, Tabular):
         least = "at least; outputs too rare to be seen decide" if self.renyi_reach < 2 else ""
         facts = (
             ("Pure DP", "ε", self.epsilon, "the largest log-ratio that these draws support"),
-            ("Gaussian DP", "μ", self.mu, "the smallest that the estimated trade-off curve allows, rare events aside"),
+            ("Gaussian DP", "μ", self.mu, "the smallest that the estimated trade-off curve allows"),
             (f"δ at ε = {number(start)}", "δ", self.spectrum.y[0], "the start of the spectrum"),
             ("Rényi, order 2", "ε", self.renyi(2.0), least or "the worse direction"),
         )
@@ -379,8 +379,8 @@ class Profile(Shown, Tabular):
                 *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
                 *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
                 *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
-                f"{about.method}, {about.draws}; heuristic estimates, which may be too large or too small; "
-                "an audit gives bounds",
+                f"{about.method}, {about.draws}; heuristic estimates, which may be too large or too "
+                "small; an audit gives bounds",
                 *(f"note: {note}" for note in about.notes),
                 *map(str, about.files),
             ],

@@ -174,18 +174,14 @@ class Belief(Record):
             checks.real(name, getattr(self, name), at_least=0.0, at_most=1.0)
 
     def __str__(self) -> str:
-        event = "the witness event" if self.happens else "that the witness event does not happen"
-        happens, which = (
-            "happens" if self.happens else "does not happen",
-            "first" if self.first else "second",
-        )
+        happens = "happens" if self.happens else "does not happen"
+        which = "first" if self.first else "second"
         return (
-            f"for somebody who thinks both inputs equally likely, seeing {event} makes the "
-            f"{which} input at least {rounded_down(100 * self.posterior)}% "
-            f"likely; the claim allows {rounded_up(self.allowed, 100)}% for an event this frequent. On "
-            f"the {which} input the witness event {happens} in at least "
-            f"{rounded_down(100 * self.frequency)}% of the releases ("
-            f"{self.guarantee}, {level(self.confidence)} confidence)"
+            f"suppose that both inputs are equally likely at first. If the witness event {happens}, the "
+            f"{which} input has probability at least {rounded_down(100 * self.posterior)}%; the claim "
+            f"allows {rounded_up(self.allowed, 100)}% for an event this frequent. On the {which} input "
+            f"it {happens} in at least {rounded_down(100 * self.frequency)}% of the releases "
+            f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 
 

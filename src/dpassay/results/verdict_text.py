@@ -211,7 +211,7 @@ def _second(other: SecondBound, verdict: Verdict) -> tuple[str, str]:
     """The second bound, and where it holds."""
     claim, claimed = verdict.claim, number(other.claimed)
     if other.at:
-        elsewhere = " (it is refuted elsewhere)" * (
+        elsewhere = " (the curve is refuted at other points)" * (
             verdict.violated and other.lower < other.claimed
         )
         return other.bound, f"at {other.at}, where the curve claims {claimed}{elsewhere}"
@@ -267,10 +267,7 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
                 f"It is about {about}. The bound is a lower bound; the true value may be larger.",
             )
         case Status.BLIND:
-            remedy = (
-                "More draws (dpassay plan says how many), another score of the outputs (loss) or a lower "
-                "confidence may help"
-            )
+            remedy = "More draws (dpassay plan says how many) or another score (loss) may help"
             return (
                 "This is evidence neither for the claim nor against it: a large violation could have "
                 "been missed.",
@@ -310,8 +307,8 @@ def _checks(verdict: Verdict, replay: str) -> Rows:
         total, share = 1 - verdict.confidence, ""
         if w.level <= 0.999 * total:
             share = (
-                f", with the {w.level:.3g} that this event had of the error probability {total:.3g} (so "
-                "that its p-value is that of the event alone)"
+                f", at the error probability {w.level:.3g} of this event, of {total:.3g} in all (the "
+                "p-value is then that of this event alone)"
             )
         # as many digits as bounds show
         confidence = repr(round(1 - w.level, 7 - math.floor(math.log10(w.level))))

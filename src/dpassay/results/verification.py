@@ -122,6 +122,13 @@ class Verification(Shown, Tabular):
         return f"{self.symbol} ≤ {rounded_up(self.upper)}{everywhere}"
 
     @property
+    def why(self) -> str:
+        """Why the claim is not verified; empty if it is."""
+        if self.reason or self.confirmed or self.looks_false:
+            return self.reason
+        return "the bound is above the claim; more draws bring it nearer to the true value"
+
+    @property
     def headline(self) -> str:
         """The result in a few words."""
         if self.confirmed:
@@ -136,8 +143,8 @@ class Verification(Shown, Tabular):
                 f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}); it "
                 "says nothing about other inputs"
             )
-        if self.reason:
-            lines.append(f"  why: {self.reason}")
+        if self.why:
+            lines.append(f"  why: {self.why}")
         lines += [f"  {name}: {text}" for name, text in explained(self.diagnosis)]
         return "\n".join(lines) + self.about.noted
 
@@ -162,7 +169,7 @@ class Verification(Shown, Tabular):
             if not self.confirmed:
                 weaker = f"The draws verify a weaker statement, {sure}: {self.holds}."
                 sentence = f"{self.claim} was not verified. {weaker}"
-        rows = [("why", self.reason)] if self.reason else []
+        rows = [("why", self.why)] if self.why else []
         rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
         if worst.cells:
             others = f"all others together are {rounded_up(worst.unseen)} of the draws"

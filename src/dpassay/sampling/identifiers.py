@@ -95,7 +95,8 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
             raise UnreadableFile(
                 f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
                 "several rows, they are not independent: write one row a release, as pandas' "
-                f"pivot(index={name!r}, columns={_few(sorted(labels))}, values={_few(values)}) does, or "
+                f"pivot(index={name!r}, columns={_few(sorted(labels))}, values={_few(values)}) does "
+                "(then wide.columns = wide.columns.map(str) before to_csv), or "
                 f"give tables, from_samples([g[{_few(kept)}].reset_index(drop=True) for _, g in "
                 f"p.groupby({name!r})], …){why * bool(told)}. If every row is a release of its own, "
                 f"delete {side.column(name)} from both tables"

@@ -36,7 +36,9 @@ from dpassay.sampling.store_files import Entry
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
-_OWN_RANDOMNESS = "not replayable: the mechanism draws from a randomness of its own"
+_OWN_RANDOMNESS = (
+    "not repeatable with the same seed: the mechanism draws from randomness of its own"
+)
 
 
 @dataclass(frozen=True, eq=False)

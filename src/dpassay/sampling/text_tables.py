@@ -326,7 +326,7 @@ def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
         if len(row) != width and (row or width > 1):
             has, first = (f"{n} cell{'s' * (n != 1)}" for n in (len(row), width))
             has = f"has {has}" if row else "is blank"
-            comma = ", a comma in numbers needs --thousands , or --decimal ,"
+            comma = ", and a comma in numbers needs --decimal , or --thousands ,"
             comma *= delimiter == "," and width == 1
             raise Unreadable(
                 f"{has}, the first row {first}; every output needs the same number (a cell "
