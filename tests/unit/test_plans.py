@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import dpassay as dp
-from dpassay.auditing import plans
+from dpassay.auditing import plan_result, plans
 from dpassay.auditing.audits import refutes
 from dpassay.bounds.joint_test import evidence
 from dpassay.bounds.ordering import Counts
@@ -204,7 +204,7 @@ def test_divergences_are_planned_by_simulated_audits(claim, shape, mechanism, lo
 
 def refutes_as_audited(mechanism, pair, claim, n, seed):
     """What the simulation computes is what the audit says."""
-    options = {"n": n, "confidence": 0.95, "train": None, "rng": seed}
+    options = {"n": n, "confidence": 0.95, "train": None, "loss": "auto", "rng": seed}
     quick = refutes(mechanism, pair, dp.claim(claim), sampling=None, **options)
     assert quick == dp.audit(mechanism, pair, claim, **options).violated
     return quick
@@ -212,7 +212,8 @@ def refutes_as_audited(mechanism, pair, claim, n, seed):
 
 @pytest.mark.usefixtures("few_simulations")
 def test_audits_that_show_nothing_are_said_to_show_nothing(monkeypatch):
-    monkeypatch.setattr(plans, "SIMULATED", 200)
+    for module in (plans, plan_result):
+        monkeypatch.setattr(module, "SIMULATED", 200)
     none = dp.plan("rho=0.5", excess=0.01, shape="gaussian")
     assert none.draws is None
     assert "simulated audits of up to 200 draws a side do not tell 0.5-zCDP from 0.505" in str(none)
