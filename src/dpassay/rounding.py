@@ -27,3 +27,22 @@ def number(value: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value + 0.0:.4g}"  # −0.0 is 0
+
+
+def decimals(resolution: float) -> int:
+    """How many decimals tell numbers apart that differ by so much."""
+    if not 0 < resolution < math.inf:
+        return 17
+    return min(max(0, -math.floor(math.log10(resolution))), 300)
+
+
+def shortest_above(low: float, high: float) -> float:
+    """The number with the fewest digits in (low, high]."""
+    for digits in range(1, 17):
+        unit = 10.0 ** (math.floor(math.log10(abs(high) or 1.0)) + 1 - digits)
+        if not 0 < unit < math.inf:
+            break
+        found = float(f"{math.floor(high / unit) * unit:.{digits}g}")
+        if low < found <= high:
+            return found
+    return high

@@ -8,6 +8,7 @@ The theme is added when a chart is serialised, not kept in the chart, so that ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from io import StringIO
@@ -178,7 +179,7 @@ def _over(theme: dict[str, Any], own: Any) -> dict[str, Any]:
 def thin(x: FloatArray, y: FloatArray, points: int = POINTS) -> tuple[list[float], list[float]]:
     """At most `points` points, first and last among them, for a polyline that looks the same.
 
-    Numbers have five digits: more than a chart shows.
+    Numbers have five digits, those of x five of their range: more than a chart shows.
     """
     if x.size > points:
         keep = np.unique(np.linspace(0, x.size - 1, points).round().astype(int))
@@ -186,4 +187,6 @@ def thin(x: FloatArray, y: FloatArray, points: int = POINTS) -> tuple[list[float
         steps = np.searchsorted(x, np.linspace(x[0], x[-1], points // 2))
         keep = np.union1d(keep, np.clip(steps, 0, x.size - 1))
         x, y = x[keep], y[keep]
-    return [float(f"{v:.5g}") for v in x], [float(f"{v:.5g}") for v in y]
+    span = float(np.ptp(x)) if x.size and np.isfinite(x).all() else 0.0
+    digits = 5 + max(0, math.ceil(math.log10(float(np.abs(x).max()) / span))) if span else 5
+    return [float(f"{v:.{digits}g}") for v in x], [float(f"{v:.5g}") for v in y]

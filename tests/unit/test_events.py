@@ -176,3 +176,16 @@ def test_thresholds_of_dates_are_dates_that_can_be_counted(unit, scale, loss, se
     for side in (p, q):  # the words, as a person would count them
         count = sum(bool(eval(code, {"np": np, "output": output})) for output in side)
         assert event.count(from_raw(side, len(side))) == count
+
+
+@pytest.mark.parametrize("centre", [0.0, 13330.0, 1234567.0, 1e9])
+@pytest.mark.parametrize("places", [2, 6, 15])
+def test_the_words_of_a_threshold_select_the_outputs_that_were_counted(centre, places, seed):
+    rng = np.random.default_rng(seed)
+    p, q = (np.round(centre + x + rng.laplace(scale=0.75, size=8000), places) for x in (0, 1))
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=1", loss="values", rng=seed)
+    words = verdict.witness.event.words
+    sign, threshold = re.fullmatch(r"output ([≥≤<>]) (\S+)", words).groups()
+    holds = {"≥": np.greater_equal, "≤": np.less_equal, "<": np.less, ">": np.greater}[sign]
+    i, _, j, _ = verdict.witness.in_all_rows
+    assert [holds(x, float(threshold)).sum() for x in (p, q)] == [i, j]

@@ -5,8 +5,8 @@ import pytest
 from tests.helpers import learned, objects
 
 import dpassay as dp
-from dpassay.outputs.canonical import from_raw
-from dpassay.outputs.keys import Layout
+from dpassay.outputs.canonical import all_of, from_raw
+from dpassay.outputs.keys import Layout, learn
 
 RNG = np.random.default_rng(0)
 
@@ -158,3 +158,14 @@ def test_a_leak_in_a_row_of_discrete_columns_and_a_number_is_found(leak, seeds):
     for seed in seeds[:3]:
         verdict = dp.audit(release, (0.0, 1.0), "eps=1", n=1000, loss="values", rng=seed)
         assert verdict.violated
+
+
+def test_numbers_beside_a_single_atom_are_in_no_key():
+    """A release that is −1 in nearly all runs: the other numbers are few and do not repeat."""
+    rng = np.random.default_rng(0)
+    p, q = np.full(5000, -1.0), np.full(5000, -1.0)
+    q[:50] = 5 + rng.exponential(size=50)
+    layout, first, second = learn(all_of(p), all_of(q))
+    assert len(layout) == 1
+    assert first.counts().tolist() == [5000, 0]
+    assert second.counts().tolist() == [4950, 50]

@@ -333,3 +333,39 @@ def test_an_excess_that_is_missed_names_the_claim_on_delta(monkeypatch):
     said = str(caught.value)
     assert "is to detect (1.5, 0.01)-DP where (1, 0.01)-DP is claimed" in said
     assert 'dp.ApproximateDP(1.0, 0.01, headline="delta")' in said
+
+
+def _suppressed(x, size, rng):
+    """A noisy count that is −1 below 5: δ = e⁻⁴/2 = .0092 on outputs of one input alone."""
+    noisy = x + np.round(rng.laplace(size=size), 3)
+    return np.where((noisy >= 5) & (x > 0), noisy, -1.0)
+
+
+def test_rare_numbers_beside_one_atom_are_an_event(seeds):
+    for seed in seeds[:5]:
+        claim = dp.ApproximateDP(1.0, 1e-5, headline="delta")
+        with pytest.raises(PrivacyViolation):
+            assert_private(_suppressed, (0, 1), claim, n=20_000, rng=seed)
+
+
+def test_outputs_that_differ_within_delta_are_told_apart():
+    """δ = .0249 of .02 allowed: the event is clearly likelier on one input, and the power is said."""
+
+    def leak(x, size, rng):
+        return (rng.random(size) < 0.0249 * x).astype(int)
+
+    claim, sure = "eps=1, delta=0.02", 1 - 1e-6
+    verdict = dp.audit(leak, (0, 1), claim, n=20_000, confidence=sure, rng=0)
+    assert not verdict.violated
+    assert "no score separated" not in str(verdict)
+    assert "would be detected with probability 0.9" in str(verdict)
+
+
+def test_an_approximate_claim_with_few_draws_is_too_weak_whether_or_not_outputs_differ():
+    for mechanism in (dp.zoo.RandomizedResponse(0.1), dp.zoo.RandomizedResponse(1.0)):
+        with pytest.raises(AuditTooWeak, match="Give n="):
+            assert_private(mechanism, (0, 1), "eps=1, delta=1e-5", n=20_000)
+    with pytest.raises(AuditTooWeak, match="Give n="):
+        assert_private(
+            lambda x, size, rng: rng.normal(size=size), (0, 1), "eps=1, delta=1e-5", n=20_000
+        )

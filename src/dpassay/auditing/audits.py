@@ -55,6 +55,8 @@ _UNEVEN = 0.05
 _TRAIN, _ENOUGH = 0.25, 50_000
 #: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
 _OFTEN, _HARDLY = 50, 0.1
+#: An event differs between the inputs from so many standard errors on.
+_CLEARLY = 4.5
 #: An event with a p-value so many times smaller than that of the witness is named.
 _MORE_SIGNIFICANT = 100.0
 #: The part of the predicted bound that a cause has to reach to explain it.
@@ -214,7 +216,7 @@ def _verdict(
         violated=violated,
         blind=blind.words,
         blind_cause=blind.cause,
-        separated=violated or separates(choice.learner),
+        separated=violated or _differs(found) or separates(choice.learner),
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
@@ -264,6 +266,14 @@ def _blind(
     if not outputs.words:
         outputs = _blind_outputs(choice, found.best.row.tolist(), planned, gamma)
     return blind_search(claim, violated, least, failures, same, outputs)
+
+
+def _differs(found: Certificate) -> bool:
+    """Whether an event that was tested is clearly more frequent on one input."""
+    i, n, j, m = np.array([one.row for one in found.tests], dtype=float).T
+    both = (i + j) / (n + m)
+    error = np.sqrt(both * (1 - both) * (1 / n + 1 / m))
+    return bool(np.any(np.abs(i / n - j / m) > _CLEARLY * error))
 
 
 def _changed(choice: Selection, found: Certificate) -> Blind:

@@ -127,10 +127,12 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
     """That an audit would have missed the excess which it was to detect, and what helps."""
     claim = verdict.claim
     wanted = claim.at(claim.value + detects * (claim.value or 1.0)).short
+    times = _excess(verdict, detects) ** 2
+    more = f"of about {math.ceil(1.2 * times * draws):,}" if times < 100 else f"above {draws:,}"
     said = (
         f"detects = {detects:g} is to detect {wanted} where {claim.short} is claimed; with {draws:,} "
         f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. "
-        f"{_remedies(claim, detects * _excess(verdict, detects), f'above {draws:,}')}"
+        f"{_remedies(claim, detects * _excess(verdict, detects), more)}"
     )
     if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
         said += (
@@ -258,7 +260,7 @@ def _check_gaussian(verdict: Verdict) -> None:
     """AuditTooWeak if Gaussian noise could break an (ε, δ) claim by far unnoticed."""
     __tracebackhide__ = True
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
-    if not gaussian_needs_more_draws(claim) or verdict.unlearned or claim.point is None:
+    if not gaussian_needs_more_draws(claim) or claim.point is None:
         return
     large = _large_excess(claim)
     needed = gaussian_draws(claim, 0.95 * large, verdict.confidence)

@@ -19,7 +19,8 @@ from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.representations import text_of
-from dpassay.outputs.templates import children, leaves_of
+from dpassay.outputs.templates import NUMBER, children, leaves_of
+from dpassay.rounding import shortest_above
 from dpassay.sampling.samples import Batch
 from dpassay.scores.cell_counts import SIZES
 from dpassay.scores.classifier import ClassifierScore, check_classifier
@@ -252,9 +253,17 @@ class CrossFit:
         return {key: v[0] for key, v in values.items() if v[0] is not None and v[1:] == rest}
 
     def number_event(self, threshold: float, above: bool) -> Event:
-        """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers."""
+        """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers.
+
+        Any threshold between the same training draws will do: the one with the fewest digits.
+        """
         assert self.plain_numbers is not None
         key, layout = self.plain_numbers[0], self.training.layout
+        if layout.part(key).template == NUMBER and not any(layout.part(key).origins):
+            sign = 1.0 if above else -1.0
+            values = sign * np.concatenate(self.plain_numbers[1])
+            before = np.max(values, where=values < sign * threshold, initial=-np.inf)
+            threshold = sign * shortest_above(float(before), float(sign * threshold))
         ends = (threshold, np.inf) if above else (-np.inf, np.nextafter(threshold, np.inf))
         inside = Intervals(*(np.array([end]) for end in ends))
         atoms = tuple(k for k, v in self._atoms_of(key).items() if ends[0] <= v < ends[1])

@@ -59,7 +59,7 @@ _PAID = (
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
     "how many canaries to guess is fixed beforehand for a curve, and learned from the scores for a claim "
-    "of one (ε, δ). The certified ε of the two audits therefore differs, often by 10 to 20 %"
+    "of one (ε, δ). The certified ε of the two audits therefore differs"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

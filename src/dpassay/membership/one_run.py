@@ -356,6 +356,8 @@ class CanaryPlan(Shown):
     refuting: tuple[float, ...] = ()
     #: Whether the claim is a curve, which is tested as a whole, and not one (ε, δ).
     of_curve: bool = False
+    #: Whether scores are as telling as the claim allows, and no more.
+    kept: bool = False
 
     def __str__(self) -> str:
         claimed = "" if self.claimed is None else f"; the claimed ε is {number(self.claimed)}"
@@ -372,6 +374,11 @@ class CanaryPlan(Shown):
             )
         elif self.refuting:
             said += "refutes: the share of the audits that refute the claim\n"
+        if self.kept and self.refuting:
+            said += (
+                "these scores keep the claim: give the AUC of a training that you want to detect (auc=, "
+                "--auc) to see how often it would be refuted\n"
+            )
         cells = [
             [f"{m:,}", f"{runs:,}", *map(rounded_down, found)] for m, runs, *found in self.rows
         ]
@@ -450,6 +457,7 @@ def plan_canaries(
         rows=tuple(rows),
         refuting=() if tested is None else tuple(refuting),
         of_curve=tested is not None and tested.point is None,
+        kept=auc is None,
     )
 
 

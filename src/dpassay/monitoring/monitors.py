@@ -413,8 +413,8 @@ def _verdict(
     remarks = [BITS] if violated and witness.event.of_representation else []
     if not violated and not blind.words and claim.set_by_events:
         remarks.append(
-            f"at best {claim.symbol} = {number(least)} or more would have been detected with "
-            "probability 0.9 by an audit of as many draws: a monitor detects no less"
+            f"an audit of as many draws would have detected {claim.symbol} = {number(least)} or more "
+            "with probability 0.9, at best; a monitor detects no smaller violation"
         )
     if 1 < witness.n_p < draws:
         remarks.append(

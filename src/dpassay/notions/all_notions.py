@@ -51,6 +51,11 @@ _POINTS = 500
 #: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
 #: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
 _DECIDE, _UNCAPPED = 20, 1.2
+_QUADRATIC = (
+    "the loss is fitted as a quadratic, as it is for Gaussian noise. For other noise, such as that of "
+    "subsampling, rare outputs may tell more, and μ, δ(ε) and Rényi ε are then larger (loss='kde' "
+    "assumes no shape)"
+)
 #: Draws that show that an event is no accident, and those from which on an error rate is estimated.
 _SEEN, _RARE = 50, 20
 
@@ -204,6 +209,8 @@ def _profile(
         notes += (
             "these are estimates for the values; an audit also tests the floating-point representation",
         )
+    if grid.name == "polynomial":
+        notes += (_QUADRATIC,)
     about = About.of(source, f"plug-in of the {name}", Guarantee.HEURISTIC, n, notes)
     about = replace(about, files=source.files)
     renyi = np.maximum(capped.renyi(ORDERS), capped.swap().renyi(ORDERS))
@@ -292,7 +299,8 @@ def _support(
     elif not unseen(masses, epsilon, n):
         return reach, ()
     also = (
-        f"δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much larger"
+        f"δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much larger. So "
+        "may μ and Rényi ε at other orders be, if outputs too rare to be seen tell much more"
     )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
 

@@ -28,7 +28,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.score_models import Ranking
-from dpassay.outputs.templates import NUMBER, exact, told_apart, written_in
+from dpassay.outputs.templates import NUMBER, all_digits, exact, told_apart, written_in
 from dpassay.records import Record
 
 #: Up to so many intervals are compared with one by one, where outputs are not NumPy's.
@@ -345,7 +345,7 @@ def _intervals_in_words(test: Intervals, name: str, origin: float, unit: str) ->
         for edge, last in zip(edges, before, strict=True)
         if np.isfinite(edge)
     ]
-    words = iter([written_in(unit, math.ceil(n)) for n in finite] if unit else told_apart(finite))
+    words = iter([written_in(unit, math.ceil(n)) for n in finite] if unit else all_digits(finite))
     written = ["" if np.isinf(edge) else next(words) for edge in edges]
     found = []
     for k in range(shown):

@@ -359,7 +359,7 @@ def learn(
         if not len(numbers):
             numbers, rest = _numbers_of((p, q), code)
         part = _part(template, numbers, rest, whole, smooth)
-        if p.is_plain and part.space == 1:  # numbers without atoms
+        if p.is_plain and part.space == 1 and all(part.open):  # numbers without atoms
             layout = Layout((part,), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)
         parts.append(part)

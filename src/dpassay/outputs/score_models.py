@@ -19,6 +19,7 @@ from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.representations import Bits, Letters, LowestBit
 from dpassay.outputs.templates import written_in
 from dpassay.records import Record
+from dpassay.rounding import decimals
 
 #: Atoms of a coordinate that get an indicator of their own.
 _ATOMS = 10
@@ -401,7 +402,12 @@ class Ranking(Record):
         )
         if alone and not linear[1:].any() and not weights[~first].any():  # of a date the seconds
             of_one = np.array([weights[first].sum(), linear[0], offset])
-            return _of_number(of_one, c[0], _FAR * s[0], partial(_rounded, kind, features.parts[0]))
+            return _of_number(
+                of_one,
+                c[0],
+                _FAR * s[0],
+                partial(_rounded, kind, features.parts[0], decimals(1e-4 * s[0])),
+            )
         names = features.names
         names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
         factors = np.concatenate([linear, weights])
@@ -428,10 +434,12 @@ def _of_number(
     return f"{low} ≤ output ≤ {high}" if rises else f"output ≤ {low} or output ≥ {high}"
 
 
-def _rounded(kind: str, part: Part, number: float, up: bool) -> str:
-    """A threshold for people: six digits; seconds of a date that are not between its values."""
+def _rounded(kind: str, part: Part, places: int, number: float, up: bool) -> str:
+    """A threshold for people, to a ten-thousandth of the spread; no seconds between dates."""
+    if kind == "duration":
+        return written_in(kind, number)
     if kind != "date":
-        return written_in(kind, number) if kind == "duration" else f"{number:.6g}"
+        return repr(round(float(number), places)).removesuffix(".0")
     days = not part.open[0] and not np.any(part.atoms[0] % 86400)
     step = 86400 if days else 1
     return written_in(kind, step * (math.ceil if up else math.floor)(number / step))

@@ -219,6 +219,14 @@ def told_apart(numbers: Sequence[float | int]) -> list[str]:
     return [written(number, 17) for number in numbers]
 
 
+def all_digits(numbers: Sequence[float | int]) -> list[str]:
+    """Numbers with all their digits: the ends of an event in words select what was counted."""
+    return [
+        short if float(short) == number else repr(number)
+        for number, short in zip(numbers, told_apart(numbers), strict=True)
+    ]
+
+
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 

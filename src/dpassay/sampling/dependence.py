@@ -283,6 +283,6 @@ def _lattice(side: Outputs) -> bool:
         step, size = float(gaps.min()), max(float(np.abs(values).max()), 1e-300)
         multiples = gaps / step
         allowed = 1e-3 + 1e-15 * size / step * multiples
-        if step < 1e-12 * size or np.any(np.abs(multiples - np.round(multiples)) > allowed):
+        if step < 1e-14 * size or np.any(np.abs(multiples - np.round(multiples)) > allowed):
             return False
     return True

@@ -15,6 +15,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.finite_pairs import LossCurve, Masses
+from dpassay.rounding import decimals
 from dpassay.scores.cell_counts import SIZES, Axis, Binned, CellCounts
 from dpassay.scores.cells_and_neighbours import KeyedScore
 from dpassay.scores.kernel_density import KernelDensity, bandwidths, density_on_grid
@@ -108,6 +109,7 @@ class GridPart:
             share = (cut - level[turns]) / (level[turns + 1] - level[turns])
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)
         places = x[turns] + share * (x[turns + 1] - x[turns])
+        places = np.round(places, decimals(self.axes[0].step / 100))
         return np.concatenate(
             [[-np.inf] if inside[0] else [], places, [np.inf] if inside[-1] else []]
         )
