@@ -175,7 +175,7 @@ def test_orders_are_not_marked_where_every_output_was_seen_often(seeds):
         for mechanism, pair in ((zoo.RandomizedResponse(1.0), (0, 1)), (zoo.Laplace(1.0), PAIR)):
             profile = dp.estimate(mechanism, pair, n=20_000, rng=seed)
             assert profile.renyi_reach >= 16
-    assert not profile.about.notes or "orders" not in profile.about.notes[0]
+    assert not profile.about.notes or "at orders of" not in profile.about.notes[0]
     coin = dp.estimate(zoo.RandomizedResponse(1.0), (0, 1), n=20_000, rng=0)
     assert coin.about.notes == ()
 

@@ -94,7 +94,7 @@ def test_an_event_as_written_is_the_event_that_was_counted(seed):
 
 def test_words_are_ones_a_person_can_check(seed):
     verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), n=4000, rng=seed)
-    assert verdict.witness.event.words.startswith(("output ≥ ", "output < "))
+    assert verdict.witness.event.words.startswith(("output ≥ ", "output < ", "output ≤ "))
 
     def sometimes(data, size, rng):
         out = np.round(data + rng.laplace(size=size), 6).astype(object)

@@ -798,3 +798,24 @@ def test_a_curve_is_as_blind_as_the_gaussian_claim_that_it_is():
     with pytest.raises(InvalidInput, match="leave delta out"):
         dp.one_run(scores, coins, claim=(3.0, 1e-5), delta=1e-6)
     assert dp.one_run(scores, coins, claim=(3.0, 1e-5), delta=1e-5, rng=0).claim.delta == 1e-5
+
+
+def test_scores_with_the_wrong_sign_are_noticed_in_either_tail(seeds):
+    """Losses of few memorised members are low: all the rest are alike."""
+    for seed in seeds[:4]:
+        rng = np.random.default_rng(seed)
+        coins = rng.random(1000) < 0.5
+        losses = rng.normal(size=1000) - 8 * (coins & (rng.random(1000) < 0.1))
+        wrong, right = (
+            dp.one_run(s, coins, claim="eps=1, delta=1e-5", rng=0) for s in (losses, -losses)
+        )
+        assert right.violated
+        assert any("scores are lower for canaries" in note for note in wrong.about.notes)
+        assert not any("scores are lower" in note for note in right.about.notes)
+
+
+def test_scores_that_tell_nothing_are_said_to_certify_nothing():
+    rng = np.random.default_rng(0)
+    coins = rng.random(400) < 0.5
+    found = dp.one_run(rng.normal(size=400), coins, claim="eps=2, delta=1e-5", rng=0)
+    assert any("no better than chance" in note for note in found.about.notes)

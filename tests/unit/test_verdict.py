@@ -69,7 +69,7 @@ def test_the_counts_of_one_event_among_several_give_the_bound_of_the_report(caps
         said, command = found.view("v.json").checks[-1]
         again = _again(command, capsys)
         assert again.lower_bound == pytest.approx(found.lower_bound, rel=1e-6), claim
-        assert "of the error probability 0.05" in said
+        assert "of this event, of 0.05 in all" in said
         bold = dp.audit_counts(*map(int, command.split()[2:6]), claim, likelier="second")
         assert bold.lower_bound > found.lower_bound  # as if nothing had been searched for
 

@@ -284,7 +284,7 @@ def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float |
     least = smallest_excess(claim, draws, confidence, None, _LARGEST_EXCESS)
     least = claim.value + least * (claim.value or 1.0)
     said = f"for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
-    if on_event is None or claim.point is None or least < 2 * on_event - claim.value:
+    if on_event is None or claim.point is None:
         return said
     return (
         f"{said}. If the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}: that detects a far "

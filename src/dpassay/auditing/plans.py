@@ -94,7 +94,7 @@ def plan(
     checks.probability("confidence", confidence)
     if train is not None:
         checks.probability("train", train)
-    if mechanism is None and pair is None:
+    if mechanism is None:
         mechanism, claim = claim, None
     if claim is not None:
         if event is not None or shape != "coin":

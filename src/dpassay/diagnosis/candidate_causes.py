@@ -395,13 +395,14 @@ class CandidateCauses:
 
 
 def _plainness(value: float, sizes: Sequence[int]) -> int:
-    """2 for 1 or 2, or these divided by the number of records; 1 for other round numbers."""
+    """3 for 1 and 2 for 2, also divided by the number of records; 1 for other round numbers."""
 
     def near(other: float) -> bool:
         return abs(value - other) <= 0.05 * other
 
-    if any(near(k / n) for k in (1, 2) for n in (1, *sizes) if n):
-        return 2
+    for k in (1, 2):
+        if any(near(k / n) for n in (1, *sizes) if n):
+            return 4 - k
     value = min(max(value, 1e-300), 1e300)
     powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
     small = 0.95 < value < 10.5 and near(round(value))

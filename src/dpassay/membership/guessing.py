@@ -58,8 +58,8 @@ _PAID = (
 )
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "how many canaries to guess is fixed beforehand for a curve, and learned from the scores for a claim "
-    "of one (ε, δ). The certified ε of the two audits therefore differs"
+    "for a curve the number of guesses is fixed beforehand. For a claim of one (ε, δ) it is learned from "
+    "the scores, and the certified ε is then another one, often a larger one"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

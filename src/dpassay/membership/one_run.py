@@ -117,7 +117,8 @@ def one_run(
     if places:
         runs = [placed(run) for run in runs]
     tests, notes = tests_of(runs, tested, guesses, gamma, seed)
-    if is_reversed(runs):
+    turned = is_reversed(runs)
+    if turned:
         notes.append(
             f"{REVERSED}, and higher scores count as evidence of inclusion; if you turn the sign now "
             "(−scores; --sign on the command line), raise confidence (--confidence) to "
@@ -163,6 +164,11 @@ def one_run(
                 f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
                 "expectation. Take δ far below 1/canaries",
             )
+    if not (turned or (lower if certified is None else certified.epsilon)):
+        notes.append(
+            "these scores tell included canaries from others no better than chance, as far as the "
+            "guesses show: nothing is certified"
+        )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries
     common: dict[str, Any] = {

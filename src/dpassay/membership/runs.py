@@ -18,6 +18,8 @@ from dpassay.sampling.draw import stream
 _TIES = 1 << 23
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
+#: Standard errors by which scores seem to have the wrong sign, and the shares of them that are looked at.
+_REVERSED, _TAILS = 4.0, (0.02, 0.05, 0.1, 0.2)
 #: Coins that fair ones do not repeat (probability 2e-13 at most with a million canaries).
 _REPEATED = 64
 #: With fewer canaries than this none are learned from, and they make no group.
@@ -253,11 +255,32 @@ def placed(run: Run) -> Run:
 
 
 def is_reversed(runs: Sequence[Run]) -> bool:
-    """Whether included canaries score lower than chance allows (the test of Mann & Whitney)."""
+    """Whether included canaries score lower than chance allows: all of them, or those in either tail.
+
+    By ranks (the test of Mann & Whitney), and by how many of the highest and of the lowest scores are
+    of included canaries; not if the highest are.
+    """
     total = spread = 0.0
     for run in runs:
         m, heads = len(run), int(run.coins.sum())
         places = np.flatnonzero(run.coins).sum()  # 0 is the highest score
         total += places - heads * (m - 1) / 2
         spread += heads * (m - heads) * (m + 1) / 12
-    return total > _UNFAIR * math.sqrt(spread) > 0
+    if spread == 0 or total <= 0:
+        return False
+    shares = [share for share in _TAILS if min(map(len, runs)) * share >= 10]
+    highest = [_included(runs, share) for share in shares]
+    lowest = [-_included(runs, 1 - share) for share in shares]
+    turned = max([total / math.sqrt(spread), *lowest, *(-z for z in highest)])
+    return turned > _REVERSED and max(highest, default=0.0) < _REVERSED
+
+
+def _included(runs: Sequence[Run], share: float) -> float:
+    """The z-score of how many of this share of the highest scores are of included canaries."""
+    more = variance = 0.0
+    for run in runs:
+        m, heads = len(run), int(run.coins.sum())
+        k, rate = round(share * m), heads / m
+        more += int(run.coins[:k].sum()) - k * rate
+        variance += k * rate * (1 - rate) * (m - k) / max(m - 1, 1)
+    return more / math.sqrt(variance) if variance else 0.0

@@ -28,7 +28,7 @@ from dpassay.learning.streaming import (
     score_edges,
     scores_over,
 )
-from dpassay.notions.pure import UNSEEN, careful_epsilon, unseen
+from dpassay.notions.pure import QUADRATIC, UNSEEN, careful_epsilon, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
@@ -51,11 +51,6 @@ _POINTS = 500
 #: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
 #: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
 _DECIDE, _UNCAPPED = 20, 1.2
-_QUADRATIC = (
-    "the loss is fitted as a quadratic, as it is for Gaussian noise. For other noise, such as that of "
-    "subsampling, rare outputs may tell more, and μ, δ(ε) and Rényi ε are then larger (loss='kde' "
-    "assumes no shape)"
-)
 #: Draws that show that an event is no accident, and those from which on an error rate is estimated.
 _SEEN, _RARE = 50, 20
 
@@ -210,7 +205,7 @@ def _profile(
             "these are estimates for the values; an audit also tests the floating-point representation",
         )
     if grid.name == "polynomial":
-        notes += (_QUADRATIC,)
+        notes += (QUADRATIC,)
     about = About.of(source, f"plug-in of the {name}", Guarantee.HEURISTIC, n, notes)
     about = replace(about, files=source.files)
     renyi = np.maximum(capped.renyi(ORDERS), capped.swap().renyi(ORDERS))

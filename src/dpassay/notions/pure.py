@@ -46,9 +46,16 @@ __all__ = ["estimate", "lower_bound"]
 
 #: The share of n that finds the worst output when n has to serve both stages.
 _SEEK = 0.3
+#: What a quadratic loss assumes.
+QUADRATIC = (
+    "the loss is fitted as a quadratic, as it is for Gaussian noise. For other noise, such as that of "
+    "subsampling, rare outputs may tell more, and μ, δ(ε) and Rényi ε are then larger (loss='kde' "
+    "assumes no shape)"
+)
 #: What n draws cannot say.
 UNSEEN = (
-    "outputs rarer than 1 in {n:,} cannot be seen with these draws; the true ε may be larger or ∞"
+    "outputs rarer than 1 in {n:,} cannot be seen with these draws; the true ε may be larger or ∞ (or "
+    "some percent smaller: this is the largest of many estimates)"
 )
 
 

@@ -33,6 +33,7 @@ from dpassay._typing import FloatArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
+from dpassay.notions.pure import QUADRATIC
 from dpassay.notions.threshold_counts import (
     Options,
     PairSpectrum,
@@ -97,6 +98,8 @@ def estimate(
     draws = None if n is None else checks.whole("n", n, at_least=40)
     found, counted = count_thresholds(source, draws, options)
     upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
+    if found.method == "polynomial":
+        notes = (*notes, QUADRATIC)
     name, lower = f"Eureka with {found.method}", certified(found, eps, gamma, options.swaps)
     return Spectrum(
         eps,

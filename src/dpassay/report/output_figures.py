@@ -166,7 +166,7 @@ def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figu
         return []
     whole, named = seen.part == "the output", one.condition or "the event of the explanation"
     title = f"Where it shows: {seen.part}"
-    about = caption = f"How {seen.part} is distributed on the two inputs, counted in draws."
+    about = caption = f"The distribution on the two inputs of: {seen.part}, counted in draws."
     at = np.arange(seen.x.size) if seen.labels else np.array(some(seen.x.size))
     sides = ([number(v) for v in side[at]] for side in (seen.p, seen.q))
     places = seen.labels or _places(seen.x[at], seen.unit)
@@ -182,9 +182,9 @@ def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figu
     low = -np.inf if seen.low is None else seen.low
     high = np.inf if seen.high is None else seen.high
     shaded = intervals(event) if whole else []
-    caption += (
-        f" Shaded: {'the witness event' if shaded else named}." if shaded or low < high else ""
-    )
+    if shaded or low < high:
+        other = f"{named} (it shows this cause; the witness is another event)"
+        caption += f" Shaded: {'the witness event' if shaded else other}."
     shaded = shaded or ([(low, high)] if low < high else [])
     if seen.needed is not None:
         caption += (

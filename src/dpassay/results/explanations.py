@@ -50,7 +50,7 @@ class Fault(StrEnum):
     )
     DELTA = (
         "larger delta",
-        "what δ has to pay for: thresholds for keys, tails that are cut off, noise that is not pure",
+        "what only δ can cover: thresholds for keys, tails that are cut off, noise that is not pure",
     )
     COMPOSITION = (
         "composition",
@@ -144,7 +144,8 @@ class Explanation(Record):
         if self.confidence is None:
             return str(self.guarantee)
         sure = level(self.confidence)
-        return f"{self.guarantee} bounds, with confidence {sure}"
+        cause = self.kind in (Fault.SHIFT, Fault.SCALE)
+        return f"{self.guarantee} bounds, with confidence {sure}" + "; the cause is a guess" * cause
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.sentence} ({self.backed})"

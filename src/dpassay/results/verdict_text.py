@@ -242,6 +242,8 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
     """The smallest detectable parameter, and on what it would be detected."""
     least = verdict.smallest_detectable
     if least is None:
+        if verdict.of_canaries:
+            return "see the notes", "the μ of Gaussian scores that would be detected"
         return "not computed", "by this method"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
