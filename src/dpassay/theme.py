@@ -40,6 +40,7 @@ CONFIG: dict[str, Any] = {
         "gridColor": INK,
         "gridOpacity": 0.12,
         "labelFlush": False,
+        "labelSeparation": 6,
         "tickCount": 6,
         "labelFontSize": 12,
         "titleFontSize": 13,

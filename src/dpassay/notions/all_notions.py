@@ -294,8 +294,9 @@ def _support(
     elif not unseen(masses, epsilon, n):
         return reach, ()
     also = (
-        f"δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much larger. So "
-        "may μ and Rényi ε at other orders be, if outputs too rare to be seen tell much more"
+        f"Values of δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much "
+        "larger. μ and Rényi ε at lower orders may be larger, too, if outputs too rare to be seen tell "
+        "more"
     )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
 

@@ -148,7 +148,8 @@ def read_claim(given: Any, asked: Asked) -> Claim:
             )
         raise InvalidInput(
             f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), a "
-            f"privacy accountant or its JSON file, got {checks.shown(given)}"
+            f"privacy accountant or its JSON file (a list of claims of a curve goes there, too), got "
+            f"{checks.shown(given)}"
         )
     if not given.strip():
         raise InvalidInput(f"a claim must be text such as {_FORMS}, got {checks.shown(given)}")

@@ -242,7 +242,7 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
     """The smallest detectable parameter, and on what it would be detected."""
     least = verdict.smallest_detectable
     if least is None:
-        if verdict.of_canaries:
+        if verdict.of_canaries and not (verdict.violated or verdict.blind):
             return "see the notes", "the μ of Gaussian scores that would be detected"
         return "not computed", "by this method"
     if not math.isfinite(least):
