@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.learning.cross_fit import CrossFit, evenest_share, separates
+from dpassay.learning.cross_fit import CrossFit
+from dpassay.learning.separation import evenest_share, separates
 from dpassay.outputs.canonical import from_raw
 from dpassay.results.blindness import Cause
 from dpassay.results.verdict_text import UNLEARNED

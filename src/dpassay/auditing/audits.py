@@ -16,8 +16,10 @@ from dpassay.auditing.stages import (
     Counted,
     Selection,
     certify,
+    changed,
     check_conclusive,
     count,
+    differs,
     learn,
     learn_rare_events,
     pair_counters,
@@ -29,7 +31,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
 from dpassay.errors import InvalidInput
-from dpassay.learning.cross_fit import evenest_share, separates
+from dpassay.learning.separation import evenest_share, separates
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
@@ -53,10 +55,6 @@ from dpassay.scores.serializable import feature_curve
 _UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
-#: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
-_OFTEN, _HARDLY = 50, 0.1
-#: An event differs between the inputs from so many standard errors on.
-_CLEARLY = 4.5
 #: An event with a p-value so many times smaller than that of the witness is named.
 _MORE_SIGNIFICANT = 100.0
 #: The part of the predicted bound that a cause has to reach to explain it.
@@ -216,7 +214,7 @@ def _verdict(
         violated=violated,
         blind=blind.words,
         blind_cause=blind.cause,
-        separated=violated or _differs(found) or separates(choice.learner),
+        separated=violated or differs(found) or separates(choice.learner),
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
@@ -262,29 +260,10 @@ def _blind(
     claim, (n, m) = choice.claim, planned
     least = best_detectable(n, m, claim, gamma, lambda value: not far_above(claim, value))
     same, failures = same_inputs(choice.source.pair), choice.learner.failures
-    outputs = _changed(choice, found)
+    outputs = changed(choice, found)
     if not outputs.words:
         outputs = _blind_outputs(choice, found.best.row.tolist(), planned, gamma)
     return blind_search(claim, violated, least, failures, same, outputs)
-
-
-def _differs(found: Certificate) -> bool:
-    """Whether an event that was tested is clearly more frequent on one input."""
-    i, n, j, m = np.array([one.row for one in found.tests], dtype=float).T
-    both = (i + j) / (n + m)
-    error = np.sqrt(both * (1 - both) * (1 / n + 1 / m))
-    return bool(np.any(np.abs(i / n - j / m) > _CLEARLY * error))
-
-
-def _changed(choice: Selection, found: Certificate) -> Blind:
-    """That an event held often among held-back training draws, and hardly ever among testing draws."""
-    (i, n, j, m), predicted = found.best.row.tolist(), found.best.found.threshold.share
-    now, enough = (i / n + j / m) / 2, _OFTEN / min(choice.learner.batch.sizes)
-    for before, after in ((predicted, now), (1 - predicted, 1 - now)):
-        if before >= enough and after < _HARDLY * before:
-            said = f"the outputs changed: an event in {before:.0%} of the training draws is in"
-            return Blind(Cause.CHANGED_OUTPUTS, f"{said} {after:.1%} of the testing draws")
-    return Blind()
 
 
 def _blind_outputs(choice: Selection, row: list[int], planned: Sizes, gamma: float) -> Blind:

@@ -37,12 +37,17 @@ from dpassay.learning.streaming import best_event, draws_for_rare_events, two_ta
 from dpassay.outputs.device_arrays import AnyOutputs, on_host
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
+from dpassay.results.blindness import Blind, Cause
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import GAUSSIAN
 from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.samples import Live, Samples, Sizes, Source
 from dpassay.scores.fit import Score
 
+#: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
+_OFTEN, _HARDLY = 50, 0.1
+#: An event differs between the inputs from so many standard errors on.
+_CLEARLY = 4.5
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
 _FAINT, _LEAST = 0.02, 0.1
@@ -421,6 +426,25 @@ def _tested(claim: Claim, found: SelectedEvent, row: IntArray) -> Counts:
         return Counts(i, n, j, m)
     # a symmetric claim says the same of the complement
     return Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
+
+
+def differs(found: Certificate) -> bool:
+    """Whether an event that was tested is clearly more frequent on one input."""
+    i, n, j, m = np.array([one.row for one in found.tests], dtype=float).T
+    both = (i + j) / (n + m)
+    error = np.sqrt(both * (1 - both) * (1 / n + 1 / m))
+    return bool(np.any(np.abs(i / n - j / m) > _CLEARLY * error))
+
+
+def changed(choice: Selection, found: Certificate) -> Blind:
+    """That an event held often among held-back training draws, and hardly ever among testing draws."""
+    (i, n, j, m), predicted = found.best.row.tolist(), found.best.found.threshold.share
+    now, enough = (i / n + j / m) / 2, _OFTEN / min(choice.learner.batch.sizes)
+    for before, after in ((predicted, now), (1 - predicted, 1 - now)):
+        if before >= enough and after < _HARDLY * before:
+            said = f"the outputs changed: an event in {before:.0%} of the training draws is in"
+            return Blind(Cause.CHANGED_OUTPUTS, f"{said} {after:.1%} of the testing draws")
+    return Blind()
 
 
 def _bound_divergence(

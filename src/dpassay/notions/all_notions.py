@@ -18,9 +18,9 @@ from dpassay.learning.cross_fit import (
     Scores,
     cells_suffice,
     first_draws,
-    ks_distance,
     select,
 )
+from dpassay.learning.separation import ks_distance
 from dpassay.learning.streaming import (
     counts_between,
     grid_loss,
