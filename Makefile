@@ -52,8 +52,8 @@ test-prereleases:  ## the unit tests with pre-releases of all dependencies; it m
 test-torch:  ## DP-SGD of examples/ against autograd and Opacus, and arrays of PyTorch; an environment of its own
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/python -m pip install --quiet --upgrade pip
-	.venv-torch/bin/python -m pip install --quiet --editable '.[torch,dask]' dp-accounting opacus pytest array-api-strict
-	.venv-torch/bin/python -m pytest examples tests/unit/test_resident.py
+	.venv-torch/bin/python -m pip install --quiet --editable '.[torch,dask]' dp-accounting opacus hypothesis pytest array-api-strict
+	.venv-torch/bin/python -m pytest examples tests/unit/test_device_arrays.py
 
 test-slow: venv  ## the long statistical runs, and 30,000 hostile inputs (tests/fuzz)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
@@ -101,7 +101,7 @@ libraries:  ## released libraries under audit, each in an environment of its own
 
 test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
 	$(PYTHON) -m libraries.environments opendp --make
-	.libraries/opendp/bin/python -m pip install --quiet pytest
+	.libraries/opendp/bin/python -m pip install --quiet hypothesis pytest
 	.libraries/opendp/bin/python -m pytest tests/libraries
 
 schemas: venv  ## the JSON Schemas of results, from the types of the records

@@ -25,7 +25,14 @@ from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, align
 from dpassay.outputs.device_arrays import AnyOutputs
-from dpassay.outputs.templates import Template, exact, is_template, number_columns, show
+from dpassay.outputs.templates import (
+    EXACT,
+    Template,
+    exact,
+    is_template,
+    number_columns,
+    show,
+)
 from dpassay.records import Record
 
 #: A combination of values needs this many draws, both sides together, to be a key.
@@ -415,7 +422,11 @@ def _part(
             discrete, least = False, np.maximum(3.0, _FEW * median_filter(count, _AROUND))
         if not discrete:
             values = values[count >= least]
-        elif whole_numbers(values) and values[-1] - values[0] < SPAN:
+        elif (
+            whole_numbers(values)
+            and values[-1] - values[0] < SPAN
+            and -EXACT < values[0] <= values[-1] < EXACT
+        ):
             values = np.arange(float(values[0]), float(values[-1]) + 1)  # without gaps
         atoms.append(values.astype(float))
         free.append(not discrete)
