@@ -362,12 +362,12 @@ def test_days_texts_keys_and_properties_of_the_whole_are_named_as_people_do():
     name = "the weekday of the output is Sunday"
     assert found[0, "values", name] == 1
     assert found[0, "summaries", "the weekday (Monday = 0) of the output"] == 6
-    day = Feature("values", 1, name)
+    day = Feature("values", 1, name, subject="the weekday of the output")
     assert day.event(1.0, True) == name
     assert day.event(1.0, False) == "the weekday of the output is not Sunday"
     name = "the number of times that the text contains ' \"b'"
     assert found[1, "values", name] == 1
-    part = Feature("values", 1, name)
+    part = Feature("values", 1, name, subject="the text")
     assert part.event(1.0, False) == "the text does not contain ' \"b'"
     assert part.event(2.0, True) == "the text contains ' \"b' at least 2 times"
     name = "how often another character follows a space in the text"
@@ -390,6 +390,22 @@ def test_counted_values_are_said_to_occur():
     assert one.event(3.0, True) == "city = 'Suva' occurs at least 3 times"
     assert one.event(3.0, False) == "city = 'Suva' occurs fewer than 3 times"
     assert Feature("summaries", 1, "x1").event(0.5, False) == "x1 < 0.5"
+
+
+@pytest.mark.parametrize("word", ["this is it", "he contains it", "who is who"])
+def test_words_of_a_value_never_change_the_value(word):
+    """A statement that is denied changes its verb, not a word of the data that looks like one."""
+
+    def words(make):
+        rows = ([word] * k + ["no", "other"] * (50 - k // 2) for k in (40, 10))
+        outputs = [from_raw([make(one) for one in row], 100) for row in rows]
+        found = [one for one, _ in best_features(*outputs, 40) if one.family == "values"]
+        return {one.event(1.0, above) for one in found for above in (True, False)}
+
+    assert f"what is is not {word!r}" in words(lambda word: {"what is": word})
+    assert f"the output is not {word!r}" in words(lambda word: word)
+    of_sets = words(lambda word: {word, "another"}) | words(lambda word: {word: "a", "x": "b"})
+    assert not any("not it" in one or "not who" in one or "not contain it" in one for one in of_sets)
 
 
 def test_steps_are_monotone_and_their_words_are_their_events():

@@ -321,7 +321,7 @@ def _mu(curve: TradeoffCurve, n: int) -> float:
     beta = np.asarray(curve(alpha))
     seen = (alpha >= rare) & (beta >= rare)
     if not seen.any():
-        return math.inf
+        return curve.fit_gdp()
     return max(0.0, float(np.max(-ndtri(alpha[seen]) - ndtri(beta[seen]))))
 
 

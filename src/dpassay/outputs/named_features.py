@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,8 @@ _WORDS = {
     "substrings": "",
     "words": "the word ",
 }
+#: The verbs of statements, and how they are denied.
+_DENIED = {"contains": "does not contain", "is": "is not"}
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -239,6 +242,7 @@ class Feature(Record):
     width: int = 0  # of a row, where a vector is read as rows
     target: Target | None = None  # rows are compared with it; `key` counts its features
     unit: str = ""  # "date" (seconds since 1970) or "duration" (seconds)
+    subject: str = ""  # of a statement: "the text" in "the text contains the word 'x'"
 
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
@@ -246,10 +250,10 @@ class Feature(Record):
             return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
         said = self.name.removeprefix(_TIMES)
         often = f"{'at least' if above else 'fewer than'} {written(at)} times"
-        for verb, denied in ((" contains ", " does not contain "), (" is ", " is not ")):
-            if verb in said:  # a statement
-                plain = said if above else said.replace(verb, denied, 1)
-                return plain if at == 1 else f"{said} {often}"
+        if self.subject:
+            verb = said.removeprefix(self.subject).split(maxsplit=1)[0]
+            denied = f"{self.subject} {_DENIED[verb]}{said.removeprefix(f'{self.subject} {verb}')}"
+            return (said if above else denied) if at == 1 else f"{said} {often}"
         if at != 1:
             return f"{said} occurs {often}"
         return f"{said} {'occurs' if above else 'does not occur'}"
@@ -334,42 +338,74 @@ def unit_of(table: LeafTable, family: str, first: int, second: int) -> str:
     return table.unit(first) if statistic in OF_DATES or family == "sorted" or alone else ""
 
 
+def _column(table: LeafTable, leaf: int) -> str:
+    """What a column is called."""
+    name = table.column_name(leaf)
+    for part in TEXT_PARTS:
+        if name.endswith(f" {part}"):
+            name = f"{part} of {name.removesuffix(f' {part}')}"
+            break
+    return name if name.isprintable() and not name[:1].isdigit() else repr(name)
+
+
+def _value(table: LeafTable, leaf: int) -> str:
+    """What the value of a leaf is called."""
+    name = table.column_name(leaf)
+    raw = name.endswith(TEXT_PARTS[1:]) and not name.endswith(TEXT_PARTS[0])
+    return repr(table.text(leaf)) if raw else table.text(leaf)
+
+
+def _is_key(table: LeafTable, leaf: int) -> bool:
+    """Whether a leaf is a key of a dictionary."""
+    return table.column_name(leaf).endswith("{}")
+
+
+def _assigned(table: LeafTable, leaf: int) -> tuple[str, str]:
+    """A column and what it is: ("city", "'Suva'"), ("the weekday of x", "Sunday")."""
+    column = _column(table, leaf)
+    if column.startswith(f"the {WEEKDAY} of "):
+        return column.replace(WEEKDAY, "weekday", 1), _DAYS[int(table.number[leaf])]
+    return column, "empty" if table.text(leaf) == "None" else _value(table, leaf)
+
+
+def _holds(table: LeafTable, leaf: int, empty: str = "{} is empty") -> str:
+    """That a column has the value of a leaf."""
+    if _is_key(table, leaf):
+        return f"the key {shown_key(table.text(leaf))}"
+    column, value = _assigned(table, leaf)
+    if table.text(leaf) == "None":
+        return empty.format(column)
+    word = "is" if column.startswith((WHOLE, "the weekday of ")) else "="
+    return f"{column} {word} {value}"
+
+
+def _alone(table: LeafTable, leaf: int) -> bool:
+    """Whether no output has several values in the column of a leaf."""
+    return bool(np.bincount(table.owner[table.column == table.column[leaf]]).max() == 1)
+
+
+def subject_of(table: LeafTable, family: str, leaf: int) -> str:
+    """What a counted value is a statement about, if it is one; else nothing."""
+    if family != "values":
+        return ""
+    for part in _WORDS:
+        if _column(table, leaf).startswith(f"{part} of "):
+            return _column(table, leaf).removeprefix(f"{part} of ")
+    statement = _alone(table, leaf) and not _is_key(table, leaf)
+    return _assigned(table, leaf)[0] if statement else ""
+
+
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
     """What a feature is called, from the leaves that it was found with."""
-
-    def column(leaf: int) -> str:
-        name = table.column_name(leaf)
-        for part in TEXT_PARTS:
-            if name.endswith(f" {part}"):
-                name = f"{part} of {name.removesuffix(f' {part}')}"
-                break
-        return name if name.isprintable() and not name[:1].isdigit() else repr(name)
-
-    def value(leaf: int) -> str:
-        name = table.column_name(leaf)
-        raw = name.endswith(TEXT_PARTS[1:]) and not name.endswith(TEXT_PARTS[0])
-        return repr(table.text(leaf)) if raw else table.text(leaf)
-
-    def holds(leaf: int, empty: str = "{} is empty") -> str:
-        if table.column_name(leaf).endswith("{}"):
-            return f"the key {shown_key(table.text(leaf))}"
-        if table.text(leaf) == "None":
-            return empty.format(column(leaf))
-        if column(leaf).startswith(f"the {WEEKDAY} of "):
-            day = _DAYS[int(table.number[leaf])]
-            return f"{column(leaf).replace(WEEKDAY, 'weekday', 1)} is {day}"
-        return f"{column(leaf)} {'is' if column(leaf).startswith(WHOLE) else '='} {value(leaf)}"
-
+    column, value, holds = (partial(name, table) for name in (_column, _value, _holds))
     match family:
         case "values":
             for part, word in _WORDS.items():
                 if column(first).startswith(f"{part} of "):
-                    text = column(first).removeprefix(f"{part} of ")
-                    return f"{_TIMES}{text} contains {word}{value(first)}"
-            if np.bincount(table.owner[table.column == table.column[first]]).max() > 1:
+                    return f"{_TIMES}{subject_of(table, family, first)} contains {word}{value(first)}"
+            if not subject_of(table, family, first):
                 return f"{_TIMES}{holds(first, 'an empty {}')}"
-            key = table.column_name(first).endswith("{}")
-            return f"{_TIMES}{holds(first)}" if key else holds(first).replace(" = ", " is ", 1)
+            return " is ".join(_assigned(table, first))
         case "anywhere":
             return f"the number of occurrences of {value(first)}"
         case "rows" | "distinct":
@@ -379,11 +415,10 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the number of different rows ({', '.join(map(column, row))})"
         case "pairs":
             alone = table.table[first] == table.column[first]  # characters or words of texts
-            keys = table.column_name(first).endswith("{}")
-            counted = "places" if alone and not keys else "rows"
+            counted = "places" if alone and not _is_key(table, first) else "rows"
             return f"the number of {counted} with {holds(first)} and {holds(second)}"
         case "by_key":
-            if np.bincount(table.owner[table.column == table.column[second]]).max() == 1:
+            if _alone(table, second):
                 return f"{column(second)} where {holds(first)} (0 elsewhere)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
@@ -393,9 +428,8 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the place of {value(first)} in {column(first)}"
         case "summaries":
             name, statistic = column(first), STATISTICS[second]
-            owners = table.owner[table.column == table.column[first]]
             if statistic == "value":  # of several numbers the least
-                return name if np.bincount(owners).max() == 1 else f"the minimum of {name}"
+                return name if _alone(table, first) else f"the minimum of {name}"
             return name if name.startswith("the output's ") else f"the {statistic} of {name}"
         case "larger":
             return f"the number of rows in which {column(first)} is larger than {column(second)}"

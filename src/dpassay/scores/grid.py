@@ -40,6 +40,7 @@ def without_noise(
     the largest ratio of a cell that has draws of both.
     """
     i, j = p * n[0], q * n[1]
+    other = np.where(i > 0, i * n[1] / n[0], j * n[0] / n[1])  # on the other side, were p = q
     pooled = (i + j) / (n[0] + n[1])
     z2 = 2 * (xlogy(i, p) + xlogy(j, q) - xlogy(i + j, pooled))
     doubtful = z2 < 16.0
@@ -50,7 +51,7 @@ def without_noise(
     share = expit(ell * np.where(doubtful, tau2 / (tau2 + se2), 1.0))
     both = (i > 0) & (j > 0)
     largest = np.exp(np.max(np.abs(ell), where=both, initial=0.0))
-    alone = ~doubtful & ~both & ((i + j) / largest > _EXPECTED + math.log(i.size))
+    alone = ~doubtful & ~both & (other / largest > _EXPECTED + math.log(i.size))
     share = np.where(alone, i > 0, share)
     return (p + q) * share, (p + q) * (1 - share)
 

@@ -24,7 +24,14 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
 from dpassay.outputs.leaves import TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
-from dpassay.outputs.named_features import Feature, Target, targets_of, unit_of, words_of
+from dpassay.outputs.named_features import (
+    Feature,
+    Target,
+    subject_of,
+    targets_of,
+    unit_of,
+    words_of,
+)
 from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
 from dpassay.scores.cell_counts import Binning, CellCounts
@@ -40,9 +47,7 @@ _OF_THEIR_NUMBERS = ("summaries", "sorted")
 _LEAST = 4
 
 
-def _plainness(
-    tables: dict[str, LeafTable], family: str, key: int, width: int, first: int, second: int
-) -> int:
+def _plainness(tables: dict[str, LeafTable], family: str, first: int, second: int) -> int:
     """How plain a feature is, 0 the plainest: a number, a value or a key, others, parts of texts."""
     if family not in tables:
         return 2
@@ -90,14 +95,14 @@ def best_features(
         for limit, key, at in _limits(owner, keys, value, n, m, z2, most)
     ]
     # of features with the same values the plainest is taken
-    found.sort(key=lambda one: (-one[0], _plainness(tables, *one[1:])))
+    found.sort(key=lambda one: (-one[0], _plainness(tables, one[1], *one[4:])))
     chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
     for limit, family, key, width, one, two in found:
         if limit in chosen:
             continue
         if len(chosen) == most:
             break
-        unit = ""
+        unit = subject = ""
         match family:
             case "dense":
                 chosen[limit] = dense[width][0]
@@ -112,7 +117,8 @@ def best_features(
                 if family in _OF_THEIR_NUMBERS and np.unique(owner[keys == key]).size < n + m:
                     name += " (missing counts as 0)"
                 unit = unit_of(tables[family], family, one, two)
-        chosen[limit] = Feature(family, key, name, width, unit=unit)
+                subject = subject_of(tables[family], family, one)
+        chosen[limit] = Feature(family, key, name, width, unit=unit, subject=subject)
     return [(feature, limit) for limit, feature in chosen.items()]
 
 
