@@ -7,6 +7,7 @@ controller.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -70,19 +71,17 @@ def _read(name: str, text: str, kind: type) -> Any:
         return None
     if kind is str:
         return text.strip()
-    most = 3 if name == "dp_detects" else 0
+    most = math.inf if name == "dp_detects" else 1.0  # the claim says how much may be detected
     try:
         number = float(text.replace("_", ""))
-        if not (number.is_integer() if kind is int else 0 < number < 1 or 0 < number <= most):
+        if not (number.is_integer() if kind is int else 0 < number < most):
             raise ValueError
         return kind(number)
     except ValueError:
         what, more = "a whole number", ""
         if kind is float:
-            what, more = (
-                "a number",
-                f"; it must be above 0 and {f'at most {most}' if most else 'below 1'}",
-            )
+            what = "a number"
+            more = f"; it must be above 0{' and below 1' if most == 1 else ' (10 % is 0.1)'}"
         raise pytest.UsageError(f"{name} must be {what}, got {text!r}{more}") from None
 
 
@@ -109,6 +108,10 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
             said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}, got {given}"
             pytest.fail(said, pytrace=False)
         own = {_OPTIONS[k][0]: v for k, v in marker.kwargs.items()}
+        if {"n", "detects"} <= own.keys():
+            pytest.fail(f"{item.nodeid}: detects chooses the draws: leave n out", pytrace=False)
+        if "n" in own or "detects" in own:  # the nearer one counts
+            found |= {"n": None, "detects": None}
         found |= ({"holds_n": own["n"]} if "n" in own else {}) | own  # n is that of all assertions
     with settings.using(**found):
         return (yield)

@@ -228,7 +228,7 @@ def assert_private(
     if detects is None and n is None and seconds is None:
         detects = suite.detects
         if detects is None:
-            n = suite.n or default_draws(mechanism, pairs, claim, 1 - flake)
+            n = suite.n or default_draws(mechanism, pairs, claim, flake)
     verdict: Verdict = _run(
         audit if detects is None else functools.partial(audit_detecting, detects),
         mechanism,

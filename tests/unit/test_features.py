@@ -405,7 +405,9 @@ def test_words_of_a_value_never_change_the_value(word):
     assert f"what is is not {word!r}" in words(lambda word: {"what is": word})
     assert f"the output is not {word!r}" in words(lambda word: word)
     of_sets = words(lambda word: {word, "another"}) | words(lambda word: {word: "a", "x": "b"})
-    assert not any("not it" in one or "not who" in one or "not contain it" in one for one in of_sets)
+    assert not any(
+        "not it" in one or "not who" in one or "not contain it" in one for one in of_sets
+    )
 
 
 def test_steps_are_monotone_and_their_words_are_their_events():

@@ -49,6 +49,18 @@ def test_the_exact_power_is_the_probability_of_the_rejected_counts():
     assert exact_power(p, q, n, claim, gamma) == pytest.approx(slow, abs=2e-3)
 
 
+@pytest.mark.parametrize(("p", "q", "claim"), [(0.93, 0.25, 1.0), (0.66, 0.25, 0.5), (0.5, 0.1, 1)])
+def test_the_exact_power_of_few_draws_counts_every_outcome(p, q, claim):
+    n, claim, gamma = 20, dp.PureDP(claim), 0.05
+    slow = sum(
+        binom.pmf(i, n, p) * binom.pmf(j, n, q)
+        for i in range(n + 1)
+        for j in range(n + 1)
+        if evidence(Counts(i, n, j, n), claim, gamma).p_value <= gamma
+    )
+    assert exact_power(p, q, n, claim, gamma) == pytest.approx(slow, abs=3e-4)
+
+
 @pytest.mark.usefixtures("few_simulations")
 @pytest.mark.parametrize("claim", ["rho=.5", dp.RenyiDP(2, 0.5)])
 def test_claims_that_events_do_not_exhaust_are_planned_too(claim):

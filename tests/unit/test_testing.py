@@ -369,3 +369,39 @@ def test_an_approximate_claim_with_few_draws_is_too_weak_whether_or_not_outputs_
         assert_private(
             lambda x, size, rng: rng.normal(size=size), (0, 1), "eps=1, delta=1e-5", n=20_000
         )
+
+
+@pytest.mark.parametrize("flake", [0, 2, -1, float("nan"), "often"])
+@pytest.mark.parametrize("claim", ["eps=1", "eps=1, delta=1e-5"])
+def test_a_flake_that_is_no_probability_is_refused_whatever_the_claim(claim, flake):
+    with pytest.raises(InvalidInput, match="flake must be"):
+        assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), claim, flake=flake)
+
+
+def test_detects_takes_pairs_as_audits_do():
+    noise = dp.zoo.DiscreteLaplace(1.0)
+    with pytest.raises(InvalidInput, match="the list is empty"):
+        assert_private(noise, [], "eps=1", detects=0.5)
+    pairs = iter([(0, 1), (1, 0)])
+    assert assert_private(noise, pairs, "eps=1", detects=1.0).tone == "clear"
+
+
+def test_a_large_delta_can_be_exceeded_up_to_one():
+    of_delta = dp.ApproximateDP(0.0, 0.995, headline="delta")
+    with pytest.raises(InvalidInput, match=r"detects must be .* at most 0\.0049.*, got 0\.5"):
+        assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), of_delta, detects=0.5)
+
+
+def test_a_repeated_audit_has_draws_of_its_own(monkeypatch):
+    """How many it makes follows from what the last one counted: the same draws would decide it again."""
+    seeds = []
+    audit = detecting.audit
+
+    def recorded(*arguments, **options):
+        seeds.append(options["rng"])
+        return audit(*arguments, **options)
+
+    monkeypatch.setattr(detecting, "audit", recorded)
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", detects=0.2, flake=0.05, seed=2)
+    assert len(seeds) > 1
+    assert len(set(seeds)) == len(seeds)

@@ -8,12 +8,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
 from dpassay.auditing.plan_result import Plan
 from dpassay.auditing.plans import (
     gaussian_draws,
     gaussian_needs_more_draws,
+    largest_excess,
     plan,
     smallest_excess,
 )
@@ -25,16 +28,14 @@ from dpassay.privacy.claims import ApproximateDP, Claim, gaussian_mu
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND
 from dpassay.results.verdict import Verdict
 from dpassay.rounding import number
-from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.draw import Sampling, Seed, seed_for
+from dpassay.sampling.samples import listed_pairs
 
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
 _PILOT, _MOST_DRAWS = 2000, 10_000_000
 
 #: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
 _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
-
-#: `detects` is at most this, so that a percentage is refused; an excess of δ is often far larger.
-_LARGEST_EXCESS = 3.0
 
 #: The draws of a test by default, and the most of one whose (ε, δ) claim needs more.
 _USUAL, _MOST_BY_DEFAULT = 20_000, 1_000_000
@@ -62,9 +63,9 @@ def audit_detecting(
     """
     if n is not None or seconds is not None:
         raise InvalidInput("detects chooses the draws: leave n and seconds out")
-    pairs_listed = pairs if isinstance(pairs, list) else [pairs]
-    claims = [as_claim(claim_on(claim, mechanism, pair)) for pair in pairs_listed]
-    most = min(map(_largest_excess, claims), default=_LARGEST_EXCESS)
+    pairs, seed = list(listed_pairs(pairs)), seed_for(rng, sampling)
+    claims = [as_claim(claim_on(claim, mechanism, pair)) for pair in pairs]
+    most = min(map(largest_excess, claims))
     checks.real("detects", detects, above=0.0, at_most=most, remedy="20 % is 0.2")
     shares = [share * (1 - confidence) for share in _TRIES]
     made = max(
@@ -77,27 +78,29 @@ def audit_detecting(
                 confidence=1 - shares[0],
                 pilot=_PILOT,
                 loss=options.get("loss", "auto"),
-                rng=rng,
+                rng=seed,
                 sampling=sampling,
             )
-            for pair, one in zip(pairs_listed, claims, strict=True)
+            for pair, one in zip(pairs, claims, strict=True)
         ),
         key=lambda one: one.draws or math.inf,
     )
-    options |= {"rng": rng, "sampling": sampling}
+    options |= {"sampling": sampling}
     if made.draws is None or made.draws > _MOST_DRAWS:
         with suppress(NotEnoughDraws):  # a violation that few draws show needs no plan
-            few: Verdict = audit(
-                mechanism, pairs, claim, n=_PILOT, confidence=1 - shares[0], **options
-            )
+            how = {"n": _PILOT, "confidence": 1 - shares[0], "rng": seed}
+            few: Verdict = audit(mechanism, pairs, claim, **how, **options)
             if few.violated:
                 return few
         raise AuditTooWeak(_unreachable(made, detects), None)
     n = max(made.draws, _PILOT)
     # a pilot that looks like a violation plans for fewer draws than these
     needed = max(gaussian_draws(one, detects, 1 - shares[0]) for one in claims)
-    for share in shares:
-        found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=1 - share, **options)
+    for k, share in enumerate(shares):
+        # draws of its own: how many there are follows from what the last audit counted
+        own = int(np.random.default_rng([seed, k]).integers(2**62)) if k else seed
+        how = {"n": n, "confidence": 1 - share, "rng": own}
+        found: Verdict = audit(mechanism, pairs, claim, **how, **options)
         if found.violated or n == _MOST_DRAWS or (n >= needed and not _misses(found, detects)):
             break
         if needed > _MOST_DRAWS:
@@ -150,11 +153,10 @@ def _unreachable(made: Plan, detects: float) -> str:
     shows = "on an event like the best of a pilot"
     if gaussian:
         shows, event = "for Gaussian noise", None
-    most = _largest_excess(claim)
-    possible = smallest_excess(claim, _MOST_DRAWS, made.confidence, event, most)
+    possible = smallest_excess(claim, _MOST_DRAWS, made.confidence, event)
     detected = f"about {_percent(possible)}"
     if math.isinf(possible):
-        detected = f"no excess up to {_percent(most)}"
+        detected = f"no excess up to {_percent(largest_excess(claim))}"
     which = "" if claim.parameter == "delta" else _in_parameter(claim)  # the claim says "in δ"
     said = (
         f"to detect an excess of {_percent(detects)}{which} over {claim.short} takes "
@@ -173,18 +175,11 @@ def _unreachable(made: Plan, detects: float) -> str:
 def _remedies(claim: Claim, possible: float, n: str) -> str:
     """What to give in place of `detects`: the excess that is possible, if one is, or n."""
     excess = math.ceil(100 * possible) / 100 if math.isfinite(possible) else math.inf
-    given = [f"detects={excess:g}"] if excess <= _largest_excess(claim) else []
+    given = [f"detects={excess:g}"] if excess <= largest_excess(claim) else []
     given += [f"n {n} in place of detects"] if n else []
     if not given:
         return "Give n in place of detects (a test that passes then says what n draws detect)"
     return f"Give {', '.join(given)} or a larger flake"
-
-
-def _largest_excess(claim: Claim) -> float:
-    """The most that `detects` may be: of a claim in δ what leaves δ below 1."""
-    if claim.parameter != "delta":
-        return _LARGEST_EXCESS
-    return 0.99 * claim.largest / claim.value - 1 if claim.value else 0.99 * claim.largest
 
 
 def _percent(excess: float) -> str:
@@ -227,7 +222,8 @@ def on_other_events(verdict: Verdict) -> str:
         return ""
     if claim.parameter == "delta":
         level = 1 - verdict.confidence if w.level is None else w.level
-        best = detectable(_RARE / w.n_q, w.n_p, w.n_q, claim, level)
+        orders = [(w.n_p, w.n_q), (w.n_q, w.n_p)][: 1 if claim.directional else 2]
+        best = min(detectable(_RARE / m, n, m, claim, level) for n, m in orders)
         least = "no δ" if math.isinf(best) else f"δ = {number(best)}"
         return (
             f"at best, on outputs that come on one input alone, {least} would be detected with "
@@ -238,13 +234,14 @@ def on_other_events(verdict: Verdict) -> str:
     return _for_gaussian(claim, min(about.n), verdict.confidence, verdict.smallest_detectable)
 
 
-def default_draws(mechanism: Any, pairs: Any, claim: Any, confidence: float) -> int:
+def default_draws(mechanism: Any, pairs: Any, claim: Any, flake: Any) -> int:
     """The draws of a test that is told neither n nor what to detect: 20,000 unless more are needed.
 
     An (ε, δ) claim needs as many as detect a large violation by Gaussian noise, if up to a million do.
     """
     needed = 0.0
     with suppress(DpassayError):  # the audit says what is wrong
+        confidence = 1 - checks.probability("flake", flake)
         for pair in pairs if isinstance(pairs, list) else [pairs]:
             one = as_claim(claim_on(claim, mechanism, pair))
             needed = max(needed, gaussian_draws(one, 0.95 * _large_excess(one), confidence))
@@ -267,8 +264,8 @@ def _check_gaussian(verdict: Verdict) -> None:
     if draws >= 0.99 * needed:
         return
     takes = f"n={int(needed):_}" if math.isfinite(needed) else "more than 10⁹ draws"
-    least = smallest_excess(claim, draws, verdict.confidence, None, _LARGEST_EXCESS)
-    seen = f"only ε = {claim.value + least * (claim.value or 1.0):.4g} or more"
+    least = _gaussian_value(claim, draws, verdict.confidence)
+    seen = f"only ε = {least:.4g} or more"
     raise AuditTooWeak(
         f"too weak: a large violation of {claim.short} could have been missed: with {draws:,} draws a "
         f"side {'no excess' if math.isinf(least) else seen} would be detected for Gaussian noise with "
@@ -278,11 +275,15 @@ def _check_gaussian(verdict: Verdict) -> None:
     )
 
 
+def _gaussian_value(claim: Claim, draws: int, confidence: float) -> float:
+    """The smallest ε that so many draws detect for Gaussian noise; ∞ if none up to the largest excess."""
+    return claim.value + smallest_excess(claim, draws, confidence) * (claim.value or 1.0)
+
+
 @lru_cache(maxsize=256)
 def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float | None) -> str:
     """The ε that is detected for Gaussian noise, and the claim on μ where that is much larger."""
-    least = smallest_excess(claim, draws, confidence, None, _LARGEST_EXCESS)
-    least = claim.value + least * (claim.value or 1.0)
+    least = _gaussian_value(claim, draws, confidence)
     said = f"for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
     if on_event is None or claim.point is None:
         return said

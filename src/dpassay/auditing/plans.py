@@ -42,6 +42,8 @@ _FEWEST, _FACTOR, _TRIED, _REFUTED = 32, 4, 8, 5
 _FAR = 16
 #: The fewest draws of a pilot.
 _PILOT = 100
+#: Of parameters other than δ no larger relative excess is planned for, but by a plan alone.
+_LARGEST_EXCESS = 3.0
 #: An audit has to find its own event: draws that are planned over those that test the event of a pilot.
 _FOUND_ANEW = 1.25
 
@@ -320,13 +322,17 @@ def gaussian_draws(claim: Claim, excess: float, confidence: float) -> float:
     return _for_excess(Goal(claim, 0.9, confidence), excess, None).draws or math.inf
 
 
+def largest_excess(claim: Claim) -> float:
+    """The most that is planned for: 3, so that a percentage is refused; of δ what leaves it below 1."""
+    room = 0.99 * (claim.largest - claim.value) / (claim.value or 1.0)
+    return room if claim.parameter == "delta" else min(_LARGEST_EXCESS, room)
+
+
 def smallest_excess(
-    claim: Claim, draws: int, confidence: float, event: float | None, most: float
+    claim: Claim, draws: int, confidence: float, event: float | None = None
 ) -> float:
-    """The smallest excess that so many draws detect as `_for_excess` plans; ∞ above `most`."""
-    goal = Goal(claim, 0.9, confidence)
-    value = claim.value
-    most = min(most, 0.99 * claim.largest / value - 1 if value else 0.99 * claim.largest)
+    """The smallest excess that so many draws detect as `_for_excess` plans; ∞ above the largest."""
+    goal, most = Goal(claim, 0.9, confidence), largest_excess(claim)
 
     def detected(excess: float) -> bool:
         return (_for_excess(goal, excess, event).draws or math.inf) <= draws

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.joint_test import SPENT_ON_SET, p_value
+from dpassay.bounds.joint_test import SPENT_ON_SET, evidence
 from dpassay.bounds.ordering import Contour, Counts, approximate_critical_values, contour, window_of
 from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
@@ -27,9 +27,11 @@ _CLOSE = 0.05
 _MORE = 10_000
 #: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
-#: Counts at which `exact_power` computes p-values; how often a plan is raised with it, for up to so many
-#: draws, or so many expected counts of the event (or its complement) on the input on which it is rarer.
-_KNOTS, _TURNS, _RAISED, _FEW = 6, 8, 10_000, 100
+#: Up to so many counts `exact_power` computes the p-value at each, of more at some.
+_ALL, _KNOTS = 40, 6
+#: How often a plan is raised with it, for up to so many draws, or so many expected counts of the event
+#: (or its complement) on the input on which it is rarer.
+_TURNS, _RAISED, _FEW = 8, 10_000, 100
 #: Error of `exact_power`.
 _UNCERTAIN = 2e-3
 
@@ -57,18 +59,20 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
 
 
 def exact_power(p: float, q: float, n: int, claim: Claim, gamma: float) -> float:
-    """The probability that the test at level γ rejects the claim with n draws a side, up to about 1e-3.
+    """The probability that the test at level γ rejects the claim with n draws a side.
 
-    By exact p-values at some of the likely counts j, between which the smallest i that is rejected is
-    interpolated. `power` is too large where counts are few, and at a corner of what the claim allows.
+    By exact p-values: at each of few likely counts j, which leaves an error of 2e-4, or at some of many,
+    between which the smallest i that is rejected is interpolated. `power` is too large where counts are
+    few, and at a corner of what the claim allows.
     """
     first, last = (int(binom.ppf(tail, n, q)) for tail in (1e-4, 1 - 1e-4))
-    knots = np.unique(np.linspace(first, last, _KNOTS).astype(int))
+    counts = np.arange(first, last + 1)
+    some = np.unique(np.linspace(first, last, _KNOTS).astype(int))
+    knots = counts if counts.size <= _ALL else some
     least, off = [], 0
     for j, about in zip(knots.tolist(), _rejected(q, n, n, claim, gamma)(knots), strict=True):
         least.append(_least_rejected(j, n, claim, gamma, int(about) + off))
         off = least[-1] - int(about)
-    counts = np.arange(first, last + 1)
     return float(
         binom.pmf(counts, n, q) @ binom.sf(np.round(np.interp(counts, knots, least)) - 1, n, p)
     )
@@ -78,7 +82,9 @@ def _least_rejected(j: int, n: int, claim: Claim, gamma: float, about: int) -> i
     """The smallest i that the exact test rejects beside j, near a first guess; n + 1 if none is."""
 
     def rejected(i: int) -> bool:
-        return i > n or (i >= 0 and p_value(Counts(i, n, j, n), claim, gamma=gamma) <= gamma)
+        if not 0 <= i <= n:
+            return i > n
+        return evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value <= gamma
 
     low = high = min(max(about, 0), n + 1)
     step = 1

@@ -353,13 +353,15 @@ class CrossFit:
     def fitted(self, index: int) -> Score:
         """A candidate fitted to all training draws.
 
-        A classifier that then predicts the very draws it learned from worse than its halves predicted
-        each other's has stopped too early, which happens: one of the halves takes its place.
+        One that then predicts the very draws it learned from worse than its halves predicted each
+        other's is not what was judged: a classifier that stopped too early, or another feature than
+        both halves chose. One of the halves takes its place.
         """
         if index not in self._fitted:
             loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
-            if known is not None and isinstance(loss, ClassifierScore):
+            chosen = isinstance(loss, ClassifierScore) or self.names[index] == "feature"
+            if known is not None and chosen:
                 again = self._scored(loss)
                 losses = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
                 if losses[0] > losses[1]:

@@ -402,7 +402,9 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "values":
             for part, word in _WORDS.items():
                 if column(first).startswith(f"{part} of "):
-                    return f"{_TIMES}{subject_of(table, family, first)} contains {word}{value(first)}"
+                    return (
+                        f"{_TIMES}{subject_of(table, family, first)} contains {word}{value(first)}"
+                    )
             if not subject_of(table, family, first):
                 return f"{_TIMES}{holds(first, 'an empty {}')}"
             return " is ".join(_assigned(table, first))

@@ -299,7 +299,7 @@ def sources(
     mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
-    given, how = _pairs(pairs), as_sampling(sampling)
+    given, how = listed_pairs(pairs), as_sampling(sampling)
     seed = seed_for(rng, how)
     # described before it is called: its state may change
     described = None if how.store is None else identity(mechanism, how.identity)
@@ -310,7 +310,7 @@ def sources(
     )
 
 
-def _pairs(pairs: Any) -> Iterable[Pair]:
+def listed_pairs(pairs: Any) -> Iterable[Pair]:
     """One pair, or several; those of a list are all checked before the first draw."""
     single = (tuple, Pair, str, bytes, dict, np.ndarray)
     if isinstance(pairs, single) or not isinstance(pairs, Iterable):
