@@ -25,6 +25,8 @@ StoreWarning (UserWarning)          a part of a store is damaged and was left ou
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 
@@ -131,3 +133,16 @@ class AuditTooWeak(AssertionError):
     def __init__(self, message: str, verdict: Any) -> None:
         super().__init__(message)
         self.verdict = verdict
+
+
+def in_package(frame: Any) -> bool:
+    """Whether a frame of a stack runs code of this package."""
+    return str(frame.f_globals.get("__name__")).startswith("dpassay.")
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and in_package(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

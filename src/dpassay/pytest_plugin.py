@@ -1,8 +1,8 @@
 """The pytest plugin: settings for a suite, a marker, and one report for a whole test session.
 
-Registered by the package and fast to load: only this file and `settings` are imported until a test
-asserts privacy and a report was asked for. Under pytest-xdist the workers send their results to the
-controller.
+Registered by the package and fast to load: only this file, `errors` and `settings` are imported until
+a test asserts privacy and a report was asked for. Under pytest-xdist the workers send their results to
+the controller.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dpassay import settings
+from dpassay.errors import DpassayError, in_package
 
 _KEY = "dpassay_results"
 _MARKER = (
@@ -87,7 +88,6 @@ def _read(name: str, text: str, kind: type) -> Any:
 
 def _writable(place: str) -> Path:
     """The path of the report, or an error before the first test runs."""
-    from dpassay.errors import DpassayError
     from dpassay.report import check_possible
 
     try:
@@ -114,7 +114,20 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
             found |= {"n": None, "detects": None}
         found |= ({"holds_n": own["n"]} if "n" in own else {}) | own  # n is that of all assertions
     with settings.using(**found):
-        return (yield)
+        try:
+            return (yield)
+        except DpassayError as error:  # what is wrong is in the message, and not in our frames
+            own = [one for one in _frames(error) if not in_package(one.tb_frame)]
+            own[-1].tb_next = None
+            raise
+
+
+def _frames(error: Exception) -> Iterator[Any]:
+    """The traceback of an exception, from the first frame on."""
+    one = error.__traceback__
+    while one is not None:
+        yield one
+        one = one.tb_next
 
 
 class _Entry(NamedTuple):

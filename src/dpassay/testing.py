@@ -49,6 +49,7 @@ from dpassay.results.verdict import Verdict
 from dpassay.results.verdict_text import second_bound
 from dpassay.results.verification import Verification
 from dpassay.results.witness import BITS
+from dpassay.rounding import shortest_above
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.identity import digest_of
 from dpassay.tables import Status
@@ -361,9 +362,10 @@ def assert_holds(
         if point is not None and point[1] and found.about.n is not None and not hopeless:
             # where the true δ is far below the claimed one the bound falls about as 1/n
             draws = min(found.about.n) * found.upper / point[1]
+            takes = shortest_above(1.1 * draws, 1.5 * draws)
             message += (
-                f"\n  to verify it takes at least about {float(f'{draws:.1g}'):,.0f} draws a side, more "
-                "if the true δ is near the claimed one; with a larger ε in the claim it takes fewer"
+                f"\n  to verify it takes about {takes:,.0f} draws a side, more if the true δ is near the "
+                "claimed one; with a larger ε in the claim it takes fewer"
             )
         raise NotShown(message, found)
     print(f"{found.headline}: {found.bound} with confidence {level(found.confidence)}")

@@ -1,6 +1,7 @@
 """assert_private, and the plugin in a pytest of its own."""
 
 import re
+import textwrap
 
 import numpy as np
 import pytest
@@ -228,6 +229,21 @@ def test_tests_that_end_with_an_error_are_in_the_report(tmp_path):
         assert ended == how
     assert "5 tests failed" in page
     assert "Of 6 privacy tests, 5 failed, 1 passed." in page
+
+
+def test_a_failure_shows_the_line_of_the_test_and_no_frame_of_the_package(tmp_path):
+    test = textwrap.dedent("""
+        import dpassay as dp
+
+        def broken(x, size, rng):
+            return {}["missing"]
+
+        def test_it():
+            dp.audit(broken, (0, 1), "eps=1", n=2000)
+    """)
+    done = pytest_in(tmp_path, test_mine_py=test)
+    assert "it raised KeyError: 'missing'" in done.stdout
+    assert "audits.py" not in done.stdout
 
 
 def test_a_session_of_errors_alone_has_a_report(tmp_path):

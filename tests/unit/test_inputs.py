@@ -38,7 +38,8 @@ def test_spaces_come_back_from_json(space):
         ({"type": "Number"}, "unknown record type"),
         ({"type": "Pair", "first": 1, "second": 2}, "expected a Space"),
         ({"type": "Table"}, "incomplete Table"),
-        ([0, 1], "a space must be one of"),
+        ([0, 1], r"for listed values, the space is dp.inputs.Category\(\[0, 1\]\)"),
+        ("0 to 1", "a space must be one of"),
     ],
 )
 def test_wrong_json_is_answered(given, said):

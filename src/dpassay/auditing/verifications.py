@@ -38,8 +38,9 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, sources
 
-#: The share of the draws that say which outputs there are, and the most per side that do.
-TRAIN, ENOUGH = 0.2, 250_000
+#: The share of the draws that say which outputs there are; the most per side that do, unless a claimed δ
+#: needs more: the outputs that they do not say are about 1/draws each, and all count against the claim.
+TRAIN, ENOUGH, _TIMES = 0.2, 250_000, 100
 
 
 def verify(
@@ -64,7 +65,8 @@ def verify(
     claims draws show nothing. Nothing is said of other inputs.
 
     n      draws per side per pair, training included
-    train  the share of draws that only say which outputs there are; a fifth by default
+    train  the share of draws that only say which outputs there are; by default a fifth, up to 250 000
+           or 100/δ
 
     >>> import dpassay as dp
     >>> found = dp.verify(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1.2, delta=1e-3", n=200_000, rng=0)
@@ -76,8 +78,13 @@ def verify(
         raise InvalidInput('what is claimed? Give a claim such as "eps=1, delta=1e-5"')
     asked = as_claim(claim)
     gamma = 1 - checks.probability("confidence", confidence)
-    share, most = (TRAIN, ENOUGH) if train is None else (checks.probability("train", train), None)
     target = asked.shown_by()
+    epsilon, allowed = None, 0.0
+    if target is not None and target[0].size == 1:
+        epsilon, allowed = float(target[0][0]), float(target[1][0])
+    share, most = TRAIN, max(ENOUGH, math.ceil(_TIMES / allowed) if allowed else 0)
+    if train is not None:
+        share, most = checks.probability("train", train), None
     found: list[PairUpper] = []
     notes: dict[str, None] = {}
     doubts: list[str] = []
@@ -115,9 +122,6 @@ def verify(
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)
     guarantee = Guarantee.EXACT.downgraded(doubts)
-    epsilon, allowed = None, 0.0
-    if target is not None and target[0].size == 1:
-        epsilon, allowed = float(target[0][0]), float(target[1][0])
     confirmed = target is not None and worst.upper <= allowed
     single = epsilon is not None
     false = single and lower > allowed > 0

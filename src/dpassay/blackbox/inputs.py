@@ -269,6 +269,9 @@ def as_space(given: Any) -> Space:
         return Space.from_dict(given)
     if is_strategy(given):
         return given  # type: ignore[no-any-return]
+    if isinstance(given, (list, tuple, set)) and len(given) > 1:
+        listed = ", ".join(map(repr, list(given)[:2])) + ", …" * (len(given) > 2)
+        raise InvalidInput(f"for listed values, the space is dp.inputs.Category([{listed}])")
     raise InvalidInput(
         "a space must be one of dp.inputs (Real, Integer, Category, Text, Reals, Integers, Strings, "
         f"Table, Counts, Example), one in JSON ({_AS_JSON}), or a Hypothesis strategy, got "

@@ -16,7 +16,6 @@ accountant of DP-SGD assumes that an attacker sees; the loss sees the last weigh
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +24,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.errors import InvalidInput, MissingExtra, warn
 
 #: Names of the column of targets in a dict, as libraries of language models have them.
 _TARGETS = ("labels", "label")
@@ -121,10 +120,9 @@ class GradientScores:
             hasattr(p, "grad_sample") for p in self._parameters.values()
         )
         if unclipped and not self.steps:
-            warnings.warn(
+            warn(
                 "the model is trained by Opacus, and record(…) was not given the optimizer that "
-                "make_private returns: gradients of canaries are not clipped, and scores are weaker",
-                stacklevel=2,
+                "make_private returns: gradients of canaries are not clipped, and scores are weaker"
             )
         found = []
         for inputs, targets in self._batches:

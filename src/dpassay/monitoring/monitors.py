@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,7 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds.e_values import MomentBet
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
-from dpassay.errors import BadOutput, DependenceWarning, InvalidInput, NotEnoughDraws
+from dpassay.errors import BadOutput, DependenceWarning, InvalidInput, NotEnoughDraws, warn
 from dpassay.monitoring.e_process import BettingEpoch, ConfidenceSequence, Drawn, EProcess
 from dpassay.outputs.canonical import Outputs, all_of, check_containers, concatenate
 from dpassay.outputs.events import Event
@@ -158,14 +157,14 @@ class Monitor:
         """Look at the draws in the order they came, once; and whether they were brought before."""
         if self._brought.again(sides) and AGAIN not in self.doubts:
             self.doubts = (*self.doubts, AGAIN)
-            warnings.warn(AGAIN, DependenceWarning, stacklevel=3)
+            warn(AGAIN, DependenceWarning)
         p, q = sides
         if self._looked or p is None or q is None or min(len(p), len(q)) < _LOOK:
             return
         signs = tuple(symptoms(p, q))
         self._looked, self.doubts = True, (*self.doubts, *signs)
         for text in signs:
-            warnings.warn(text, DependenceWarning, stacklevel=3)
+            warn(text, DependenceWarning)
 
     @property
     def draws(self) -> int:
@@ -345,7 +344,7 @@ def monitor(
                 if doubts is None and size >= _LOOK:
                     doubts = dict.fromkeys(symptoms(drawn[0].p, drawn[0].q))
                     for text in doubts:
-                        warnings.warn(text, DependenceWarning, stacklevel=2)
+                        warn(text, DependenceWarning)
                 progress.label = f"monitoring, log-evidence {sequence.seen:+.2f}"
                 progress.advance(size)
         except KeyboardInterrupt:

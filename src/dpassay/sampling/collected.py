@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from dpassay.errors import (
     NotEnoughDraws,
     StoreError,
     StoreWarning,
+    warn,
 )
 from dpassay.outputs.canonical import (
     Outputs,
@@ -111,7 +111,7 @@ def from_samples(
         remarks += (repeats,)
     for doubt in (copied, repeats if copies else None, labels_like(batch.p, batch.q)):
         if doubt is not None:
-            warnings.warn(doubt, DependenceWarning, stacklevel=2)
+            warn(doubt, DependenceWarning)
             doubts += (doubt,)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
@@ -233,12 +233,11 @@ class Store:
             try:
                 sides = part.read(owner)
             except Damaged as why:
-                warnings.warn(
+                warn(
                     f"a part of the store {self.path} cannot be used and is left out: {why} "
                     f"({part.path.name}, {int(cells.sum()) * part.size:,} draws a side); drawing again "
                     "replaces it",
                     StoreWarning,
-                    stacklevel=2,
                 )
                 continue
             rows = np.repeat(cells, part.size)

@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpassay._version import __version__
-from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
+from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied, warn
 from dpassay.interrupts import held_back
 from dpassay.sampling.job import Drawn, Failure, Job, Pace, Task, draw_task
 from dpassay.sampling.store_files import Part
@@ -344,9 +344,8 @@ class _Awaited:
                 )
             if alone > _WARN_AFTER and not said:
                 said = True
-                warnings.warn(
-                    f"no worker of the cluster is up: waiting for one, {_GIVE_UP_AFTER:.0f} s at most",
-                    stacklevel=2,
+                warn(
+                    f"no worker of the cluster is up: waiting for one, {_GIVE_UP_AFTER:.0f} s at most"
                 )
 
 

@@ -11,13 +11,12 @@ import os
 import shutil
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dpassay._version import __version__
-from dpassay.errors import StoreError, StoreWarning
+from dpassay.errors import StoreError, StoreWarning, warn
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling import store_files as files
 from dpassay.sampling.store_files import Damaged, Entry, Manifest, Part, PartWriter, disk_errors
@@ -181,10 +180,9 @@ class Stage:
                 aside.mkdir(exist_ok=True)
                 os.replace(part.path, aside / part.path.name)
                 files.sync_folder(part.path.parent)
-            warnings.warn(
+            warn(
                 f"a part of the store {self.root} cannot be used: {why}. It was set aside "
                 f"({aside / part.path.name}), and its {part.draws:,} draws a side are drawn again",
                 StoreWarning,
-                stacklevel=2,
             )
             return None

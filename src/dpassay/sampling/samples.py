@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from dpassay.errors import (
     MechanismError,
     NotEnoughDraws,
     TooManyAskedFor,
+    warn,
 )
 from dpassay.outputs.canonical import Outputs, align, concatenate
 from dpassay.privacy.provenance import Origin
@@ -337,5 +337,5 @@ def warned(batch: Batch) -> tuple[str, ...]:
     """Warn of signs of dependence, and return the sentences for results."""
     found = tuple(symptoms(batch.p, batch.q))
     for text in found:
-        warnings.warn(text, DependenceWarning, stacklevel=4)
+        warn(text, DependenceWarning)
     return found
