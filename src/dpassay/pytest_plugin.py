@@ -117,8 +117,8 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
         try:
             return (yield)
         except DpassayError as error:  # what is wrong is in the message, and not in our frames
-            own = [one for one in _frames(error) if not in_package(one.tb_frame)]
-            own[-1].tb_next = None
+            outside = [one for one in _frames(error) if not in_package(one.tb_frame)]
+            outside[-1].tb_next = None
             raise
 
 

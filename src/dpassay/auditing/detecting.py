@@ -88,8 +88,8 @@ def audit_detecting(
     options |= {"sampling": sampling}
     if made.draws is None or made.draws > _MOST_DRAWS:
         with suppress(NotEnoughDraws):  # a violation that few draws show needs no plan
-            how = {"n": _PILOT, "confidence": 1 - shares[0], "rng": seed}
-            few: Verdict = audit(mechanism, pairs, claim, **how, **options)
+            how: dict[str, Any] = {"n": _PILOT, "confidence": 1 - shares[0], "rng": seed} | options
+            few: Verdict = audit(mechanism, pairs, claim, **how)
             if few.violated:
                 return few
         raise AuditTooWeak(_unreachable(made, detects), None)
@@ -99,8 +99,8 @@ def audit_detecting(
     for k, share in enumerate(shares):
         # draws of its own: how many there are follows from what the last audit counted
         own = int(np.random.default_rng([seed, k]).integers(2**62)) if k else seed
-        how = {"n": n, "confidence": 1 - share, "rng": own}
-        found: Verdict = audit(mechanism, pairs, claim, **how, **options)
+        how = {"n": n, "confidence": 1 - share, "rng": own} | options
+        found: Verdict = audit(mechanism, pairs, claim, **how)
         if found.violated or n == _MOST_DRAWS or (n >= needed and not _misses(found, detects)):
             break
         if needed > _MOST_DRAWS:

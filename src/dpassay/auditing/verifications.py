@@ -82,9 +82,8 @@ def verify(
     epsilon, allowed = None, 0.0
     if target is not None and target[0].size == 1:
         epsilon, allowed = float(target[0][0]), float(target[1][0])
-    share, most = TRAIN, max(ENOUGH, math.ceil(_TIMES / allowed) if allowed else 0)
-    if train is not None:
-        share, most = checks.probability("train", train), None
+    share = TRAIN if train is None else checks.probability("train", train)
+    most = max(ENOUGH, math.ceil(_TIMES / allowed) if allowed else 0) if train is None else None
     found: list[PairUpper] = []
     notes: dict[str, None] = {}
     doubts: list[str] = []

@@ -406,7 +406,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
                         f"{_TIMES}{subject_of(table, family, first)} contains {word}{value(first)}"
                     )
             if not subject_of(table, family, first):
-                return f"{_TIMES}{holds(first, 'an empty {}')}"
+                return f"{_TIMES}{_holds(table, first, 'an empty {}')}"
             return " is ".join(_assigned(table, first))
         case "anywhere":
             return f"the number of occurrences of {value(first)}"
