@@ -423,15 +423,21 @@ def _from_objects(items: Sequence[Any] | AnyArray) -> Outputs:
     rows = foreign_arrays.frames_as_columns([x.tolist() for x in items] if many else items)
     index: dict[Template, int] = {}
     codes = np.empty(len(rows), dtype=np.int32)
-    walked = [Leaves() for _ in rows]
+    walked = Leaves()  # of all rows: their leaves follow each other
+    ends = np.empty(len(rows), dtype=np.int64)
     for position, row in enumerate(rows):
-        codes[position] = index.setdefault(walked[position].walk(row), len(index))
-    matrix = np.zeros((len(rows), max((len(found.numbers) for found in walked), default=0)))
-    rest = np.zeros(matrix.shape) if any(found.rests for found in walked) else None
-    for position, found in enumerate(walked):
-        matrix[position, : len(found.numbers)] = found.numbers
-        for column, left in found.rests:
-            rest[position, column] = left  # type: ignore[index]
+        codes[position] = index.setdefault(walked.walk(row), len(index))
+        ends[position] = len(walked.numbers)
+    sizes = np.diff(ends, prepend=0)
+    there = np.arange(sizes.max(initial=0)) < sizes[:, None]
+    matrix, rest = np.zeros(there.shape), None
+    matrix[there] = walked.numbers
+    if walked.rests:
+        each = np.zeros(len(walked.numbers))
+        for place, left in walked.rests:
+            each[place] = left
+        rest = np.zeros(there.shape)
+        rest[there] = each
     structures = tuple(index)
     containers = NUMBERS if any(map(number_columns, structures)) else frozenset()
     return Outputs(matrix, structures, _codes(codes, structures), rest, containers)

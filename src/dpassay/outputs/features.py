@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.leaves import Hashes, LeafTable, changes, grouped, mix, number_hash
 from dpassay.outputs.templates import NUMBER
@@ -153,15 +154,86 @@ def neighbours(t: LeafTable, wanted: Wanted = None) -> Triples:
     return counted(t.owner[a], mix(6, t.column[a], t.code[a], t.code[b]), a, b, wanted)
 
 
-#: Statistics of the numbers of a column, in the order of `_summary`.
-STATISTICS = (
-    *("count", "sum", "mean", "minimum", "maximum", "range", "standard deviation", "median"),
-    *("number of distinct values", "number of ties", "smallest gap", "largest gap"),
-    *("first", "last", "lag-1 autocovariance", "number of descents", "largest step"),
-    *("lower quartile", "upper quartile", "number of zeros", "sum of squares"),
-    *("place of the maximum", "place of the minimum", "value"),
-    *("last less first", "number of odd numbers", "number of negative zeros"),
-)
+class _Numbers:
+    """The numbers of each column of each output: sorted once by value, x, and once by place, y."""
+
+    def __init__(self, t: LeafTable) -> None:
+        self.table = t
+        self.order, self.at, self.count = t.by_value
+        self.many = self.count > 1
+        self.last = self.at + self.count - 1
+        self.by_place = t.by_group[np.isfinite(t.number[t.by_group])]
+        self.x, self.y = t.number[self.order], t.number[self.by_place]
+
+    @cached_property
+    def inner(self) -> BoolArray:
+        """Steps that do not leave a group."""
+        inner = np.ones(max(self.x.size - 1, 0), dtype=bool)
+        inner[self.at[1:] - 1] = False
+        return inner
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        return self.sum(self.x) / self.count
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        return self.y - np.repeat(self.mean, self.count)
+
+    @cached_property
+    def ties(self) -> FloatArray:
+        return self.steps(np.diff(self.x) == 0, 0.0, np.add)
+
+    def sum(self, z: AnyArray) -> FloatArray:
+        return np.add.reduceat(z, self.at, dtype=float)
+
+    def steps(self, z: AnyArray, start: float, how: np.ufunc) -> FloatArray:
+        """A reduction over the steps inside each group."""
+        padded = np.append(np.where(self.inner, z, start), start)
+        return np.asarray(how.reduceat(padded, self.at))
+
+    def place_of(self, at: IntArray) -> FloatArray:
+        """The first place of the number at this rank."""
+        here = self.y == np.repeat(self.x[at], self.count)
+        place = np.where(here, self.table.place[self.by_place].astype(float), np.inf)
+        return np.asarray(np.minimum.reduceat(place, self.at))
+
+
+#: Statistics of the numbers of a column. Keys of features are made of their places here.
+_FORMULAS: dict[str, Callable[[_Numbers], FloatArray]] = {
+    "count": lambda g: g.count.astype(float),
+    "sum": lambda g: g.sum(g.x),
+    "mean": lambda g: g.mean,
+    "minimum": lambda g: g.x[g.at],
+    "maximum": lambda g: g.x[g.last],
+    "range": lambda g: g.x[g.last] - g.x[g.at],
+    "standard deviation": lambda g: np.sqrt(
+        np.maximum(g.sum(g.centred * g.centred) / g.count, 0.0)
+    ),
+    "median": lambda g: g.x[g.at + g.count // 2],
+    "number of distinct values": lambda g: g.count - g.ties,
+    "number of ties": lambda g: g.ties,
+    "smallest gap": lambda g: np.where(g.many, g.steps(np.diff(g.x), np.inf, np.minimum), 0.0),
+    "largest gap": lambda g: g.steps(np.diff(g.x), 0.0, np.maximum),
+    "first": lambda g: g.y[g.at],
+    "last": lambda g: g.y[g.last],
+    "lag-1 autocovariance": lambda g: (
+        g.steps(g.centred[1:] * g.centred[:-1], 0.0, np.add) / g.count
+    ),
+    "number of descents": lambda g: g.steps(np.diff(g.y) < 0, 0.0, np.add),
+    "largest step": lambda g: g.steps(np.abs(np.diff(g.y)), 0.0, np.maximum),
+    "lower quartile": lambda g: g.x[g.at + g.count // 4],
+    "upper quartile": lambda g: g.x[g.at + (3 * g.count) // 4],
+    "number of zeros": lambda g: g.sum(g.x == 0),
+    "sum of squares": lambda g: g.sum(g.x * g.x),
+    "place of the maximum": lambda g: g.place_of(g.last),
+    "place of the minimum": lambda g: g.place_of(g.at),
+    "value": lambda g: g.x[g.at],
+    "last less first": lambda g: g.y[g.last] - g.y[g.at],
+    "number of odd numbers": lambda g: g.sum(g.x % 2 == 1),
+    "number of negative zeros": lambda g: g.sum((g.x == 0) & np.signbit(g.x)),
+}
+STATISTICS = tuple(_FORMULAS)
 #: Those that are dates where the numbers are, and those that are durations then.
 OF_DATES = (
     *("mean", "minimum", "maximum", "median", "first", "last"),
@@ -175,20 +247,23 @@ OF_DURATIONS = (
 VALUE = STATISTICS.index("value")
 
 
-def _of_columns(t: LeafTable, number: int, places: int, wanted: Wanted) -> LeafTable:
-    """Only the leaves of columns of which a wanted feature is made."""
+def _of_columns(
+    t: LeafTable, number: int, places: int, wanted: Wanted
+) -> tuple[LeafTable, IntArray | None]:
+    """Only the leaves of columns of which a wanted feature is made, and the places of those."""
     if wanted is None:
-        return t
+        return t, None
     columns = np.unique(t.column[changes(t.column)])
     keys = mix(number, np.repeat(columns, places), np.tile(np.arange(places), columns.size))
-    used = columns[np.isin(keys, wanted).reshape(columns.size, places).any(axis=1)]
-    return t.where(np.flatnonzero(np.isin(t.column, used)))
+    used = np.isin(keys, wanted).reshape(columns.size, places)
+    leaves = np.flatnonzero(np.isin(t.column, columns[used.any(axis=1)]))
+    return t.where(leaves), np.flatnonzero(used.any(axis=0))
 
 
 def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Statistics of the numbers of each column, and of all values of it that are not numbers."""
-    t = _of_columns(t, 8, len(STATISTICS), wanted)
-    found = [_summary(t, wanted is None)]
+    t, places = _of_columns(t, 8, len(STATISTICS), wanted)
+    found = [_summary(t, places)]
     texts = np.flatnonzero(~np.isfinite(t.number))  # how many, and how many different ones
     order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
     at = changes(t.groups[order])
@@ -206,66 +281,29 @@ def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     return owner, key, value, leaf, place
 
 
-def _summary(t: LeafTable, searching: bool) -> Triples:
-    """By owner and column: sorted once by value and once by place."""
-    by_value, at, count = t.by_value
-    by_place = t.by_group[np.isfinite(t.number[t.by_group])]
-    x, y = t.number[by_value], t.number[by_place]
-    last = at + count - 1
-    inner = np.ones(max(x.size - 1, 0), dtype=bool)
-    inner[at[1:] - 1] = False  # steps that do not leave a group
-
-    def steps(z: FloatArray, start: float, how: np.ufunc) -> FloatArray:
-        """A reduction over the steps inside each group."""
-        padded = np.append(np.where(inner, z, start), start)
-        return np.asarray(how.reduceat(padded, at))
-
+def _summary(t: LeafTable, places: IntArray | None) -> Triples:
+    """The statistics at these places, or all, by owner and column."""
+    numbers = _Numbers(t)
+    if places is None:  # of one number most statistics are the number itself
+        single = numbers.count.max(initial=1) == 1
+        places = np.arange(VALUE if single else 0, len(STATISTICS))
     with np.errstate(over="ignore", invalid="ignore"):
-        total = np.add.reduceat(x, at)
-        mean = total / count
-        centred = y - np.repeat(mean, count)
-        squares = np.add.reduceat(x * x, at)
-        spread = np.sqrt(np.maximum(np.add.reduceat(centred * centred, at) / count, 0.0))
-        rise, step = np.diff(x), np.diff(y)
-        ties = steps((rise == 0).astype(float), 0.0, np.add)
-        many = count > 1
-        place = t.place[by_place].astype(float)
-        top = np.where(y == np.repeat(x[last], count), place, np.inf)
-        low = np.where(y == np.repeat(x[at], count), place, np.inf)
-        columns = (
-            *(count.astype(float), total, mean, x[at], x[last], x[last] - x[at], spread),
-            x[at + count // 2],
-            *(count - ties, ties),
-            np.where(many, steps(rise, np.inf, np.minimum), 0.0),
-            steps(rise, 0.0, np.maximum),
-            *(y[at], y[last]),
-            steps(centred[1:] * centred[:-1], 0.0, np.add) / count,
-            steps((step < 0).astype(float), 0.0, np.add),
-            steps(np.abs(step), 0.0, np.maximum),
-            *(x[at + count // 4], x[at + (3 * count) // 4]),
-            np.add.reduceat((x == 0).astype(float), at),
-            squares,
-            *(np.minimum.reduceat(top, at), np.minimum.reduceat(low, at), x[at]),
-            y[last] - y[at],
-            np.add.reduceat((x % 2 == 1).astype(float), at),
-            np.add.reduceat(((x == 0) & np.signbit(x)).astype(float), at),
-        )
-    by = np.argsort(t.column[by_value[at]], kind="stable")  # equal keys together
-    leaf = by_value[at][by]
-    single = count.max(initial=1) == 1  # then most statistics are the number itself
-    use = range(VALUE if searching and single else 0, len(columns))
+        columns = [_FORMULAS[STATISTICS[k]](numbers) for k in places]
+    first = numbers.order[numbers.at]
+    by = np.argsort(t.column[first], kind="stable")  # equal keys together
+    leaf = first[by]
     return (
-        np.tile(t.owner[leaf], len(use)),
-        np.concatenate([mix(8, t.column[leaf], np.full(leaf.size, k)) for k in use]),
-        np.nan_to_num(np.concatenate([columns[k][by] for k in use])),
-        np.tile(leaf, len(use)),
-        np.repeat(np.arange(len(columns))[list(use)], leaf.size),
+        np.tile(t.owner[leaf], len(places)),
+        mix(8, np.tile(t.column[leaf], len(places)), np.repeat(places, leaf.size)),
+        np.nan_to_num(np.concatenate([np.zeros(0), *(column[by] for column in columns)])),
+        np.tile(leaf, len(places)),
+        np.repeat(places, leaf.size),
     )
 
 
 def ordered(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The k-th smallest number of a column, for lists that are not long."""
-    t = _of_columns(t, 9, _SORTED, wanted)
+    t, _ = _of_columns(t, 9, _SORTED, wanted)
     order, at, count = t.by_value
     rank = np.arange(order.size) - np.repeat(at, count)
     use = (np.repeat(count, count) <= _SORTED) & (np.repeat(count, count) > 1)

@@ -441,7 +441,13 @@ class LeafTable:
         known = self.by_group[np.isfinite(self.number[self.by_group])]
         own = self.groups[known]
         at = changes(own)
-        return known[np.lexsort((self.number[known], own))], at, np.diff(np.append(at, own.size))
+        count = np.diff(np.append(at, own.size))
+        if at.size < own.size and np.ptp(count) == 0:  # as in vectors, which are sorted at once
+            rows = known.reshape(at.size, -1)
+            known = np.take_along_axis(rows, np.argsort(self.number[rows], axis=1), axis=1).ravel()
+        elif at.size < own.size:
+            known = known[np.lexsort((self.number[known], own))]
+        return known, at, count
 
 
 #: Tables of outputs that are still in use: training draws are read by several scores.
@@ -450,11 +456,6 @@ _TABLES: weakref.WeakKeyDictionary[Outputs, LeafTable] = weakref.WeakKeyDictiona
 
 def _month(seconds: FloatArray) -> AnyArray:
     return np.floor(seconds).astype(np.int64).astype("M8[s]").astype("M8[M]")
-
-
-def _day(seconds: FloatArray) -> AnyArray:
-    start = _month(seconds).astype("M8[D]").astype(np.int64)
-    return np.floor(seconds / 86400) - start + 1
 
 
 def _cents(x: FloatArray) -> FloatArray:
@@ -469,7 +470,7 @@ _OF_DATES: dict[str, Callable[[FloatArray], AnyArray]] = {
     "minute": lambda x: np.floor(x / 60) % 60,
     "hour": lambda x: np.floor(x / 3600) % 24,
     WEEKDAY: lambda x: (np.floor(x / 86400) + 3) % 7,  # 1970 began on a Thursday
-    "day": _day,
+    "day": lambda x: np.floor(x / 86400) - _month(x).astype("M8[D]").astype(np.int64) + 1,
     "month": lambda x: _month(x).astype(np.int64) % 12 + 1.0,
 }
 _OF_NUMBERS: dict[str, Callable[[FloatArray], AnyArray]] = {
