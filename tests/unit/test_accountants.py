@@ -111,6 +111,16 @@ def test_what_is_no_accountant_is_refused():
         dp.claim(Fresh())
 
 
+@pytest.mark.parametrize(
+    "fresh",
+    [RdpAccountant(), PLDAccountant(), OpacusLike(lambda delta: 0.0)],
+    ids=lambda one: type(one).__name__,
+)
+def test_an_accountant_without_a_step_is_no_claim_of_perfect_privacy(fresh):
+    with pytest.raises(InvalidInput, match="recorded no step; give it after training"):
+        dp.one_run([1.0, 2.0, 3.0], [True, False, True], claim=fresh, guesses=2)
+
+
 def test_verbs_take_accountants(made, seed):
     found = dp.audit(dp.zoo.Gaussian(sigma=0.4), (0.0, 1.0), made["opacus"], n=4000, rng=seed)
     assert found.violated
