@@ -142,8 +142,11 @@ def test_the_ceiling_is_said_and_makes_a_verdict_blind():
     scores, included = gaussian(1000, 9.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=5", guesses=20, rng=0)
     assert verdict.tone == "blind"
-    assert "could have shown is ε ≥ 1.823, if all guesses were right" in verdict.blind
+    assert "could have shown is ε ≥ 1.822, if all guesses were right" in verdict.blind
     assert "the most that these 1,000 canaries could have shown is 1.82" in str(verdict)
+    assert "could have been missed. It certifies only ε ≥ 1.8" in str(
+        verdict
+    )  # not what was missed
     seen = dp.one_run(scores, included, claim="eps=1", guesses=20, rng=0)
     assert seen.violated
     assert not seen.blind
@@ -293,7 +296,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     assert "with probability 0.9 by the best attack that this ε allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
-    assert f"ε ≥ {blind.certified.ceiling:.4g}" in blind.blind
+    assert f"ε ≥ {rounded_down(blind.certified.ceiling)}" in blind.blind
 
 
 # --- groups
@@ -818,4 +821,36 @@ def test_scores_that_tell_nothing_are_said_to_certify_nothing():
     rng = np.random.default_rng(0)
     coins = rng.random(400) < 0.5
     found = dp.one_run(rng.normal(size=400), coins, claim="eps=2, delta=1e-5", rng=0)
-    assert any("no better than chance" in note for note in found.about.notes)
+    assert str(found).count("no more often than chance allows") == 1
+    # guesses that are right by far too often certify nothing at a large δ
+    told = dp.one_run(coins + rng.normal(size=400), coins, claim="eps=2, delta=0.3", rng=0)
+    assert told.certified.epsilon == 0
+    assert "than chance" not in str(told)
+
+
+def test_the_mu_that_would_be_detected_is_not_called_a_gap():
+    """A curve without an ε at 10⁻⁵: it says nothing below δ = 10⁻³."""
+    curve = dp.TradeoffDP.from_delta(
+        lambda epsilon: np.maximum(dp.GaussianDP(1.0).delta_at(epsilon), 1e-3)
+    )
+    for m, blind in ((1000, True), (10_000, False)):
+        scores, included = gaussian(m, 0.3, 1)
+        verdict = dp.one_run(scores, included, claim=curve, rng=0)
+        assert bool(verdict.blind) == blind
+        assert verdict.smallest_detectable is None
+        assert "gap = " not in str(verdict.view())
+        assert "allows about μ = 1, at ε = 0" in str(verdict)
+
+
+def test_the_auc_of_the_scores_is_a_fact_of_the_result():
+    runs = [gaussian(300, 1.0, seed) for seed in range(2)]
+    scores, included = [s.round(1) for s, _ in runs], [c for _, c in runs]  # with ties
+    means = [dp.attack_rates(s[c], s[~c]).auc.value for s, c in zip(scores, included, strict=True)]
+    for found in (
+        dp.one_run(scores, included, delta=1e-5, rng=0),
+        dp.one_run(scores, included, claim="mu=1", rng=0),
+    ):
+        assert found.certified.scores.auc == pytest.approx(np.mean(means))
+        name, value, what = found.view().facts[-1]
+        assert (name, value) == ("AUC of the scores", f"{np.mean(means):.3g}")
+        assert "no bound" in what

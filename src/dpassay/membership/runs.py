@@ -254,6 +254,22 @@ def placed(run: Run) -> Run:
     return replace(run, scores=1 - (np.arange(len(run)) + 0.5) / len(run))
 
 
+def auc(x: FloatArray, y: FloatArray) -> float:
+    """P(X > Y) + ½ P(X = Y) of two samples; y is sorted."""
+    below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
+    return float(below.mean() / (2 * y.size))
+
+
+def mean_auc(runs: Sequence[Run]) -> float | None:
+    """The mean AUC of runs; None if a run has canaries of one kind alone."""
+    sides = [(run.scores[run.coins], np.sort(run.scores[~run.coins])) for run in runs]
+    return (
+        float(np.mean([auc(x, y) for x, y in sides]))
+        if all(x.size and y.size for x, y in sides)
+        else None
+    )
+
+
 def is_reversed(runs: Sequence[Run]) -> bool:
     """Whether included canaries score lower than chance allows: all of them, or those in either tail.
 

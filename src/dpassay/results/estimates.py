@@ -76,6 +76,8 @@ class CanaryScores(Record):
     #: their number was fixed beforehand); and the error probability of each.
     guessed: tuple[tuple[int, int, int, int, int], ...]
     levels: tuple[float, ...]
+    #: The AUC of the scores, the mean of several runs: it describes the attack, and certifies nothing.
+    auc: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,6 +106,14 @@ class CertifiedEpsilon(Record):
             f"{digits(self.delta)} ({level(self.confidence, 100)} %){fair}; {claimed}the most that these "
             f"{self.canaries:,} canaries could have shown is {rounded_down(self.ceiling)}"
         )
+
+    @property
+    def facts(self) -> list[tuple[str, str, str]]:
+        """How good the attack was, as a key number; nothing where that is not known."""
+        if self.scores is None or self.scores.auc is None:
+            return []
+        what = "of these canaries; 0.5 is chance. It describes the attack and is no bound"
+        return [("AUC of the scores", f"{self.scores.auc:.3g}", what)]
 
     @property
     def group_notes(self) -> tuple[str, ...]:
@@ -173,8 +183,9 @@ class LowerBound(Shown):
         shown = f"{self.notion} ≥ {rounded_down(self.value)}{' at δ = 0' * pure}"
         doubt, w, about = self.guarantee.doubt, self.witness, self.about
         bound = f"{doubt}{shown} with confidence {level(self.confidence)}"
-        summary = [f"{bound} ({self.guarantee})"]
+        summary, attack = [f"{bound} ({self.guarantee})"], []
         if self.certified is not None:
+            attack = self.certified.facts
             bound = str(self.certified)
             summary = [capital(bound), f"{self.guarantee} guarantee"]
         title = capital(f"{doubt}a lower bound")
@@ -189,7 +200,7 @@ class LowerBound(Shown):
             about=about,
             title=title,
             sentence=f"{capital(bound)}.",
-            facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
+            facts=[("Not certified" if doubt else "Certified bound", shown, sure), *attack],
             witness="" if w is None else str(w.event if about.units == "canaries" else w),
             pair=self.pair,
             guarantee=guarantee_text(self.guarantee, about),

@@ -56,8 +56,11 @@ def text(verdict: Verdict) -> str:
     curve = _about_curve(verdict)
     both = verdict.claim.parameter == "gap" and not _no_gap(verdict)
     epsilon = f"{_epsilon(found)}, " if found is not None and both else ""
+    shown = f": {epsilon}"
+    if verdict.tone is Status.BLIND:  # what was missed is not what is bounded
+        shown = f". {capital(verdict.guarantee.doubt) or 'It certifies only '}{epsilon}"
     first = (
-        f"{verdict.headline}: {epsilon}{_bound(verdict)} with {level(verdict.confidence)} confidence "
+        f"{verdict.headline}{shown}{_bound(verdict)} with {level(verdict.confidence)} confidence "
         f"({verdict.chance}{exact})"
     )
     rows = [("claim", note) for note in _about_claim(verdict)]
@@ -235,7 +238,7 @@ def _facts(verdict: Verdict) -> Facts:
     facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
     for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
         facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
-    return facts
+    return facts + ([] if verdict.certified is None else verdict.certified.facts)
 
 
 def detectable(verdict: Verdict) -> tuple[str, str]:
