@@ -154,8 +154,8 @@ def _refuse_copies(runs: Sequence[tuple[FloatArray, FloatArray]]) -> None:
     seen = [(x.tobytes(), y.tobytes()) for x, y in runs if np.unique([*x, *y]).size >= FEW]
     if len(set(seen)) < len(seen):
         raise InvalidInput(
-            "two runs have the same scores; every run needs a training and coins of its own: leave "
-            "copies out"
+            "leave copies out: two runs have the same scores, and every run needs a training and coins "
+            "of its own"
         )
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def one_run(
         blind = most if detectable == math.inf else far_only(compared, detectable)
         notes = [note for note in notes if note != blind]
     if certified is not None:
-        notes[:0] = certified.group_notes
+        notes[:0] = [certified.group_note] * bool(certified.groups)
         if certified.ceiling == 0 and certified.delta * certified.canaries > 1:
             notes.insert(
                 0,
@@ -224,6 +225,8 @@ def _claim(given: Any, delta: float | None) -> Claim:
     if given is None:
         at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
         return ApproximateDP(0.0, at) if at else PureDP(0.0)
+    if delta is not None and isinstance(given, Real):
+        given = PureDP(given)  # of which the message below says how to write it with δ
     claim = claim_with_progress(given)
     if delta is not None and claim.point is not None and delta != claim.point[1]:
         got = checks.shown(delta)

@@ -141,6 +141,11 @@ def read_claim(given: Any, asked: Asked) -> Claim:
     if not isinstance(given, str):
         if (stated := from_accountant(given, asked)) is not None:
             return stated
+        if isinstance(given, Real) and not isinstance(given, bool):
+            raise InvalidInput(
+                f'a number alone is no claim: write "eps={given}", or "eps={given}, delta=1e-5" for '
+                "(ε, δ)-DP"
+            )
         if isinstance(given, FunctionType):
             raise InvalidInput(
                 "a claim cannot be a function; write dp.TradeoffDP(f) for a trade-off function, or "

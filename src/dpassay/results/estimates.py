@@ -36,6 +36,8 @@ from dpassay.tables import Shown, Status, Tabular
 
 #: The share of γ spent on a `SecondBound`.
 SECOND = 0.1
+#: The most groups of canaries that a note lists.
+_GROUPS = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -116,13 +118,18 @@ class CertifiedEpsilon(Record):
         return [("AUC of the scores", f"{self.scores.auc:.3g}", what)]
 
     @property
-    def group_notes(self) -> tuple[str, ...]:
-        """What is certified of each group."""
-        return tuple(
-            f"group {g.group}: {g.guarantee.doubt}ε ≥ {rounded_down(g.epsilon)}; the most that its "
-            f"{g.canaries:,} canaries could have shown is {rounded_down(g.ceiling)}"
-            for g in self.groups
-        )
+    def group_note(self) -> str:
+        """What is certified of groups, the largest bounds first; empty without groups."""
+        found = sorted(self.groups, key=lambda group: -group.epsilon)
+        said = [
+            f"group {g.group}: ε ≥ {rounded_down(g.epsilon)} (its {g.canaries:,} canaries could have "
+            f"shown {rounded_down(g.ceiling)})"
+            for g in found[:_GROUPS]
+        ]
+        if rest := found[_GROUPS:]:
+            most = rounded_up(rest[0].epsilon)
+            said.append(f"the bounds of {len(rest)} more are {most} at most (certified.groups)")
+        return f"{self.guarantee.doubt}{'; '.join(said)}" if said else ""
 
 
 def canary_chart(result: Any) -> Any:
