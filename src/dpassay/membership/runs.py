@@ -209,13 +209,13 @@ def refuse_unfair(heads: int, tails: int, group: str) -> None:
 
 
 def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
-    """What the bounds assume of the coins, in words; and whether the coins look as if they were chosen.
+    """Doubts about the coins, in words; and whether the coins look as if they were chosen.
 
     Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
     fair coins looks the same with a probability of about √(2/πm). Many distinct rows of score and coin,
     all of them k, 2k … times, k ≥ 2: that is what k copies of a file give, and ties by chance do not.
     """
-    said = ["it assumes that a fair coin of its own included each canary or left it out"]
+    said = list[str]()
     often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
     if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"

@@ -23,6 +23,7 @@ from dpassay.results.explanations import Explanation
 from dpassay.results.view import (
     NOT_A_BOUND,
     ResultView,
+    assumption_rows,
     capital,
     file_rows,
     guarantee_text,
@@ -173,6 +174,7 @@ class LowerBound(Shown):
         shown = "" if self.certified is None else f"\n{self.certified}"
         if (w := self.witness) is not None:
             shown += f"\nwitness: {w.event if self.about.units == 'canaries' else w}"
+        shown += "".join(f"\n{name}: {said}" for name, said in assumption_rows(self.about))
         return (
             f"{self.guarantee.doubt}{self.notion} ≥ {rounded_down(self.value)} with "
             f"{level(self.confidence, 100)}% confidence{where}, {self.guarantee} guarantee "

@@ -18,6 +18,7 @@ from dpassay.results.view import (
     PairTable,
     ResultView,
     Rows,
+    assumption_rows,
     capital,
     error_rate,
     file_rows,
@@ -70,7 +71,8 @@ def text(verdict: Verdict) -> str:
     if verdict.second is not None and verdict.certified is None:
         rows.append(("and", f"{second_bound(verdict)}; both hold at once"))
     rows.append(("witness", verdict.witness_text))
-    rows += [*explained(verdict.diagnosis, verdict.belief), *_remarks(verdict)]
+    rows += explained(verdict.diagnosis, verdict.belief)
+    rows += [*assumption_rows(verdict.about), *_remarks(verdict)]
     return "\n".join([first, *(f"  {name}: {said}" for name, said in rows)])
 
 
