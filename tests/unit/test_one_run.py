@@ -855,6 +855,16 @@ def test_the_mu_that_would_be_detected_is_not_called_a_gap():
         assert "allows about μ = 1, at ε = 0" in str(verdict)
 
 
+def test_plain_words_are_about_guesses_and_training_data():
+    scores, included = gaussian(4000, 0.3, 0)
+    found = dp.one_run(scores, included, claim="mu=1", guesses=1000, rng=0)
+    plain = dict(found.view().plain)
+    assert "whether a record was in the training data" in plain["What is claimed"]
+    assert f"{found.witness.event}. Without the model about half" in plain["What was guessed"]
+    assert "other canaries, another score" in plain["What this does not show"]
+    assert "input" not in " ".join(plain.values())
+
+
 def test_the_auc_of_the_scores_is_a_fact_of_the_result():
     runs = [gaussian(300, 1.0, seed) for seed in range(2)]
     scores, included = [s.round(1) for s, _ in runs], [c for _, c in runs]  # with ties
