@@ -40,8 +40,11 @@ _KINDS = (
 class Canaries(Record):
     """Records that a fair coin each includes in the training data or leaves out.
 
+    Train on `dataset()` of this object, and on nothing else. A model that is trained on all canaries, or
+    on the `dataset()` of another seed, knows nothing of these coins, and nothing is certified.
+
     The coins are a function of the seed and are stored with it, so that the run can be repeated and
-    checked. `to_json` keeps seed and coins, not the records. Train on `dataset()`, compute a membership
+    checked. `to_json` keeps seed and coins, not the records. After training compute a membership
     inference score of every canary, included or not, and give the scores to `audit`.
 
     A list has a canary an item, an array, a tensor or a data frame a canary a row, and a data set of

@@ -84,7 +84,8 @@ def one_run(
     """Test a claim, or bound ε at `delta`, by membership inference on the canaries of one training run.
 
     scores      one number a canary, larger if it seems to have been in the training data
-    included    whether it was, by an independent fair coin each (`Canaries` draws them)
+    included    whether it was, by an independent fair coin each (`Canaries` draws them): the coins that
+                made the training data of this model, not those of another seed
     claim       a claim about events, its text, or a privacy accountant; None for a lower bound of ε at
                 `delta`
     groups      a label a canary, such as its class, that depends neither on coins nor on scores: ε is
