@@ -227,7 +227,7 @@ def _claim(given: Any, delta: float | None) -> Claim:
         at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
         return ApproximateDP(0.0, at) if at else PureDP(0.0)
     if delta is not None and isinstance(given, Real):
-        given = PureDP(given)  # of which the message below says how to write it with δ
+        given = PureDP(float(given))  # of which the message below says how to write it with δ
     claim = claim_with_progress(given)
     if delta is not None and claim.point is not None and delta != claim.point[1]:
         got = checks.shown(delta)
