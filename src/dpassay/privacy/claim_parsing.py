@@ -141,7 +141,7 @@ def read_claim(given: Any, asked: Asked) -> Claim:
     if not isinstance(given, str):
         if (stated := from_accountant(given, asked)) is not None:
             return stated
-        if isinstance(given, Real) and type(given) is not bool:
+        if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
             raise InvalidInput(
                 f'a number alone is no claim: write "eps={given}", or "eps={given}, delta=1e-5" for '
                 "(ε, δ)-DP"
