@@ -852,7 +852,17 @@ def test_the_mu_that_would_be_detected_is_not_called_a_gap():
         assert bool(verdict.blind) == blind
         assert verdict.smallest_detectable is None
         assert "gap = " not in str(verdict.view())
-        assert "allows about μ = 1, at ε = 0" in str(verdict)
+        assert "allows about μ = 1, at ε = " in str(verdict)
+
+
+def test_a_curve_with_one_strict_point_is_compared_by_it():
+    """1-DP but for δ = 10⁻³: at ε = 0 it allows μ = 1.2, at ε = 1 far less."""
+    curve = dp.TradeoffDP.from_delta(
+        lambda epsilon: np.maximum(dp.PureDP(1.0).delta_at(epsilon), 1e-3)
+    )
+    verdict = dp.one_run(*gaussian(4000, 0.3, 1), claim=curve, rng=0)
+    allowed = float(re.search(r"allows about μ = ([\d.]+)", str(verdict))[1])
+    assert 0 < allowed < 0.7
 
 
 def test_plain_words_are_about_guesses_and_training_data():

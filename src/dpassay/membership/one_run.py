@@ -162,9 +162,12 @@ def one_run(
     if claim is not None:
         detectable = of.detectable(tested, found)
     if tested.parameter == "gap":  # detectable is the μ of Gaussian scores
-        where, point = "ε = 0", (0.0, float(tested.delta_at(0.0)))
         if beside is not None:
             where, point = _at(beside), (beside.epsilon, beside.delta)
+        else:  # the ε at which it allows least
+            points = [(e, float(tested.delta_at(e))) for e in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)]
+            point = min(points, key=lambda one: gaussian_mu(*one))
+            where = f"ε = {point[0]:g}"
         compared = GaussianDP(gaussian_mu(*point))
         if not violated and math.isfinite(detectable):
             notes.append(
