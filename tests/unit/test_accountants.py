@@ -100,8 +100,8 @@ def test_points_that_an_accountant_cannot_answer_are_left_out():
 
 def test_what_is_no_accountant_is_refused():
     assert from_accountant(3) is None
-    with pytest.raises(InvalidInput, match=r"a privacy accountant or its JSON file.*, got 3"):
-        dp.claim(3)
+    with pytest.raises(InvalidInput, match=r"a privacy accountant or its JSON file.*, got \{3\}"):
+        dp.claim({3})
 
     class Fresh:
         def get_epsilon(self, delta):
@@ -109,6 +109,16 @@ def test_what_is_no_accountant_is_refused():
 
     with pytest.raises(InvalidInput, match=r"no finite epsilon.*no steps yet.*taken a step"):
         dp.claim(Fresh())
+
+
+@pytest.mark.parametrize(
+    "fresh",
+    [RdpAccountant(), PLDAccountant(), OpacusLike(lambda delta: 0.0)],
+    ids=lambda one: type(one).__name__,
+)
+def test_an_accountant_without_a_step_is_no_claim_of_perfect_privacy(fresh):
+    with pytest.raises(InvalidInput, match="recorded no step; give it after training"):
+        dp.one_run([1.0, 2.0, 3.0], [True, False, True], claim=fresh, guesses=2)
 
 
 def test_verbs_take_accountants(made, seed):

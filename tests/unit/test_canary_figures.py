@@ -7,6 +7,7 @@ import dpassay as dp
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.report import figures
+from dpassay.rounding import number, rounded_down
 
 
 def scored(m=1000, seed=0):
@@ -96,6 +97,19 @@ def test_pages_show_scores_and_curve_and_say_what_holds(options, said, tmp_path)
     found.chart().to_dict()
     again = type(found).from_json(found.to_json())
     assert again == found
+
+
+def test_the_table_has_the_numbers_of_the_result():
+    class Stated:  # the curve of the points it is asked for says a little more than its answers
+        def get_epsilon(self, delta):
+            return dp.GaussianDP(0.5).epsilon_at(delta)
+
+    for claim in (Stated(), "eps=1, delta=1e-5"):
+        found = dp.one_run(*scored(), claim=claim, rng=0)
+        table = figures.canaries("a", found)[1].rows
+        wanted = [rounded_down(found.certified.epsilon), number(found.certified.claimed)]
+        assert wanted in [row[1:] for row in table if row[0] == "1e-05"]
+        assert "∞" not in str(table)
 
 
 def test_bounds_without_canaries_have_no_chart():

@@ -69,7 +69,7 @@ def test_families_of_one_process_do_not_share_results():
     assert max(found) < dp.GaussianDP(1.0).epsilon_at(1e-5)
     for ends in ((4.0, 8.0), (1.5, 8.0)):  # no member of these is as noisy as little
         none = bound(*ends)
-        assert "the whole range: the mechanism is none of the family" in none.about.notes[0]
+        assert "the whole range: no claim of the family is true" in none.about.notes[0]
         assert "(the family is refuted)" in str(none).splitlines()[0]
         assert none.value == 0.0
 
@@ -84,7 +84,7 @@ def test_a_rising_parameter_and_no_refutation():
         dp.zoo.Gaussian(9.0), (0.0, 1.0), "eps, delta=1e-5", family=rate, n=4000, rng=1
     )
     assert (quiet.value, quiet.claim) == (0.0, None)
-    assert "no claim is refuted, for mu 0.5 to 4" in quiet.about.notes[0]
+    assert "no claim of the family is refuted (mu from 0.5 to 4)" in quiet.about.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts, kl
+from dpassay.errors import InvalidInput
 
 CLAIMS = [
     dp.PureDP(0.0),
@@ -88,6 +89,11 @@ def test_it_is_too_large_by_the_factor_that_is_said():
         # the joint test with less spent on its confidence set
         exact = min(joint._p_value(c, claim, b) for b in (1e-12, 1e-18, 1e-24, 1e-30))
         assert 1.0 < said / exact < 3 * (1 + s) * math.sqrt(4 * math.pi * s)
+
+
+def test_counts_in_another_order_are_shown_in_the_order_that_is_read():
+    with pytest.raises(InvalidInput, match="hits before the draws.* 1,000 of 450 and 1,000 of 184"):
+        dp.audit_counts(1000, 450, 1000, 184, "eps=0.5")
 
 
 def test_verdicts_say_how_small_it_is():

@@ -108,7 +108,10 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
     assert "1,000 a side" not in page
     drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
     assert "provided that the event was fixed before the runs were seen" in report.render([drawn])
-    assert "assumes" not in dict(found.view().rows)
+    for one in (found, dp.one_run(coins + rng.normal(size=1000), coins, guesses=100)):
+        assert str(one).count("assumes: a fair coin of its own") == 1
+        assert dict(one.view().rows)["assumes"] in str(one)
+    assert "assumes: the event was fixed before" in str(drawn)
 
 
 def test_results_on_files_say_what_is_assumed_of_them_once(tmp_path):

@@ -139,7 +139,8 @@ def audit_counts(
     for name, hits, total in (("hits_p", i, n), ("hits_q", j, m)):
         if hits > total:
             raise InvalidInput(
-                f"{name} must be at most the {total:,} draws of its side, got {hits:,}"
+                f"{name} must be at most the {total:,} draws of its side, got {hits:,}; give the hits "
+                f"before the draws of each side: got {i:,} of {n:,} and {j:,} of {m:,}"
             )
     counts = Counts(i, n, j, m)
     gamma = 1.0 - checks.probability("confidence", confidence)

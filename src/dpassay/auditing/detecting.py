@@ -284,7 +284,10 @@ def _gaussian_value(claim: Claim, draws: int, confidence: float) -> float:
 def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float | None) -> str:
     """The ε that is detected for Gaussian noise, and the claim on μ where that is much larger."""
     least = _gaussian_value(claim, draws, confidence)
-    said = f"for Gaussian noise {'no ε' if math.isinf(least) else f'ε = {least:.4g}'}"
+    seen = f"ε = {least:.4g}"
+    if math.isinf(least):
+        seen = f"no ε up to {number(claim.value + largest_excess(claim) * (claim.value or 1.0))}"
+    said = f"for Gaussian noise {seen}"
     if on_event is None or claim.point is None:
         return said
     return (

@@ -31,7 +31,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
-from dpassay.membership.runs import FEW, is_several, read_scores
+from dpassay.membership.runs import FEW, auc, is_several, read_scores
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.rootfinding import bisect
 from dpassay.rounding import rounded_down, rounded_up
@@ -154,8 +154,8 @@ def _refuse_copies(runs: Sequence[tuple[FloatArray, FloatArray]]) -> None:
     seen = [(x.tobytes(), y.tobytes()) for x, y in runs if np.unique([*x, *y]).size >= FEW]
     if len(set(seen)) < len(seen):
         raise InvalidInput(
-            "two runs have the same scores; every run needs a training and coins of its own: leave "
-            "copies out"
+            "leave copies out: two runs have the same scores, and every run needs a training and coins "
+            "of its own"
         )
 
 
@@ -181,8 +181,7 @@ def _refuse_labels(x: FloatArray, y: FloatArray) -> None:
 
 def _auc(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, float, float]:
     """P(X > Y) + ½ P(X = Y): the estimate and its limits."""
-    below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
-    value = float(below.mean() / (2 * y.size))
+    value = auc(x, y)
     return value, *_mean_limits(value, min(x.size, y.size), gamma)
 
 

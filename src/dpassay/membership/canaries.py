@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.guessing import Guesses
 from dpassay.membership.one_run import one_run
+from dpassay.membership.runs import SCORES, is_several, read_scores
 from dpassay.outputs.foreign_arrays import is_frame
 from dpassay.outputs.named_features import closeness
 from dpassay.records import Record
@@ -40,8 +40,11 @@ _KINDS = (
 class Canaries(Record):
     """Records that a fair coin each includes in the training data or leaves out.
 
+    Train on `dataset()` of this object, and on nothing else. A model that is trained on all canaries, or
+    on the `dataset()` of another seed, knows nothing of these coins, and nothing is certified.
+
     The coins are a function of the seed and are stored with it, so that the run can be repeated and
-    checked. `to_json` keeps seed and coins, not the records. Train on `dataset()`, compute a membership
+    checked. `to_json` keeps seed and coins, not the records. After training compute a membership
     inference score of every canary, included or not, and give the scores to `audit`.
 
     A list has a canary an item, an array, a tensor or a data frame a canary a row, and a data set of
@@ -151,8 +154,13 @@ class Canaries(Record):
             raise InvalidInput("a record of coins has no canaries to compare with")
         return closeness(self.records, table)
 
-    def audit(self, scores: npt.ArrayLike, **options: Any) -> Verdict | LowerBound:
-        """`one_run` of the scores of all canaries, in the order of the records; its options are those."""
+    def audit(self, scores: Any, **options: Any) -> Verdict | LowerBound:
+        """`one_run` of the scores of all canaries, in the order of the records; its options are those.
+
+        A list of arrays, such as the scores of batches, is joined: the canaries are of one run.
+        """
+        if is_several(scores):
+            scores = np.concatenate([read_scores("scores", one, *SCORES) for one in scores])
         found = one_run(scores, self.included, **options)
         known = self.records is None or getattr(self, "_was_given", False)
         if known or found.certified is None or found.certified.epsilon > 0:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from dpassay.membership.runs import (
     Run,
     coin_notes,
     is_reversed,
+    mean_auc,
     placed,
     ranked,
     read_runs,
@@ -82,7 +84,8 @@ def one_run(
     """Test a claim, or bound ε at `delta`, by membership inference on the canaries of one training run.
 
     scores      one number a canary, larger if it seems to have been in the training data
-    included    whether it was, by an independent fair coin each (`Canaries` draws them)
+    included    whether it was, by an independent fair coin each (`Canaries` draws them): the coins that
+                made the training data of this model, not those of another seed
     claim       a claim about events, its text, or a privacy accountant; None for a lower bound of ε at
                 `delta`
     groups      a label a canary, such as its class, that depends neither on coins nor on scores: ε is
@@ -126,15 +129,15 @@ def one_run(
         )
     about_coins, doubted = coin_notes(given)
     guarantee = Guarantee.HEURISTIC if doubted else Guarantee.EXACT
-    of = _Canaries(tuple(runs), tuple(tests), confidence, gamma, places, guarantee)
+    of = _Canaries(tuple(runs), tuple(tests), confidence, gamma, places, guarantee, mean_auc(given))
     found = of.evidence(tested)
     deciding = found
     p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
     lower, ceiling = (max(getattr(e, name) for e in found) for name in ("lower_bound", "ceiling"))
     violated = claim is not None and any(one.refuted for one in found)
     most = (
-        f"the most that these canaries could have shown is {tested.symbol} ≥ {number(ceiling)}, if all "
-        "guesses were right"
+        f"the most that these canaries could have shown is {tested.symbol} ≥ {rounded_down(ceiling)}, "
+        "if all guesses were right"
     )
     if tested.parameter == "gap" and ceiling == 0:
         most = "these canaries could not have refuted the claimed curve, even if all guesses were right"
@@ -155,8 +158,28 @@ def one_run(
             smallest_detectable=min(one.detectable for one in found_beside),
             at=_at(beside),
         )
+    detectable, compared, blind = math.nan, tested, ""
+    if claim is not None:
+        detectable = of.detectable(tested, found)
+    if tested.parameter == "gap":  # detectable is the μ of Gaussian scores
+        if beside is not None:
+            where, point = _at(beside), (beside.epsilon, beside.delta)
+        else:  # the ε at which it allows least
+            points = [(e, float(tested.delta_at(e))) for e in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)]
+            point = min(points, key=lambda one: gaussian_mu(*one))
+            where = f"ε = {point[0]:g}"
+        compared = GaussianDP(gaussian_mu(*point))
+        if not violated and math.isfinite(detectable):
+            notes.append(
+                f"Gaussian scores of μ = {number(detectable)} (AUC {_auc(detectable):.3g}) would be "
+                "detected with probability 0.9; the claimed curve allows about μ = "
+                f"{number(compared.mu)}, at {where}"
+            )
+    if not violated and not math.isnan(detectable):
+        blind = most if detectable == math.inf else far_only(compared, detectable)
+        notes = [note for note in notes if note != blind]
     if certified is not None:
-        notes[:0] = certified.group_notes
+        notes[:0] = [certified.group_note] * bool(certified.groups)
         if certified.ceiling == 0 and certified.delta * certified.canaries > 1:
             notes.insert(
                 0,
@@ -164,10 +187,10 @@ def one_run(
                 f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
                 "expectation. Take δ far below 1/canaries",
             )
-    if not (turned or (lower if certified is None else certified.epsilon)):
+    if not turned and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
         notes.append(
-            "these scores tell included canaries from others no better than chance, as far as the "
-            "guesses show: nothing is certified"
+            "the guesses are right no more often than chance allows: nothing is certified. In another "
+            "run, the loss before training less the loss after it may tell more, if scores are losses"
         )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries
@@ -188,30 +211,14 @@ def one_run(
     }
     if claim is None:
         return LowerBound(value=lower, notion=tested.meaning, pair=_PAIR, **common)
-    detectable, blind, compared = of.detectable(tested, found), "", tested
-    if tested.parameter == "gap" and beside is not None:  # detectable is the μ of Gaussian scores
-        compared = GaussianDP(gaussian_mu(beside.epsilon, beside.delta))
-        allows = f"the claimed curve allows about μ = {number(compared.mu)}, at {_at(beside)}"
-        if not violated and math.isfinite(detectable):
-            notes.append(
-                f"Gaussian scores of μ = {number(detectable)} would be detected with probability 0.9; "
-                f"{allows}"
-            )
-    if not violated and not math.isnan(detectable):
-        blind = most if detectable == math.inf else far_only(compared, detectable)
-        common["about"] = replace(
-            common["about"],
-            notes=tuple(one for one in (*notes, *about_coins) if one != blind),
-        )
-    if compared is not tested:
-        detectable = math.nan
+    known = compared is tested and not math.isnan(detectable)
     return Verdict(
         claim=tested,
         violated=violated,
         blind=blind,
         p_value=min(1.0, *p_values),
         lower_bound=lower,
-        smallest_detectable=None if math.isnan(detectable) else detectable,
+        smallest_detectable=detectable if known else None,
         second=second,
         **common,
     )
@@ -222,6 +229,8 @@ def _claim(given: Any, delta: float | None) -> Claim:
     if given is None:
         at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
         return ApproximateDP(0.0, at) if at else PureDP(0.0)
+    if delta is not None and isinstance(given, Real):
+        given = PureDP(float(given))  # of which the message below says how to write it with δ
     claim = claim_with_progress(given)
     if delta is not None and claim.point is not None and delta != claim.point[1]:
         got = checks.shown(delta)
@@ -257,6 +266,11 @@ def _at(claim: ApproximateDP) -> str:
     return f"δ = {digits(claim.delta)}"
 
 
+def _auc(mu: float) -> float:
+    """The AUC of scores N(μ, 1) of included canaries and N(0, 1) of others."""
+    return float(ndtr(mu / math.sqrt(2)))
+
+
 @dataclass(frozen=True, eq=False)
 class _Canaries:
     """The runs by falling score, the tests, and the error probability of all of them."""
@@ -267,6 +281,7 @@ class _Canaries:
     gamma: float
     places: bool  # whether scores are places
     guarantee: Guarantee
+    auc: float | None
 
     def evidence(self, claim: Claim) -> list[bounds.Evidence]:
         """What each test shows."""
@@ -328,6 +343,7 @@ class _Canaries:
             high=above,
             low=below,
             places=self.places,
+            auc=self.auc,
             guessed=tuple(astuple(one.guessed) for one in self.tests),
             levels=tuple(self.gamma * one.share for one in self.tests),
         )
@@ -457,7 +473,7 @@ def plan_canaries(
     return CanaryPlan(
         delta=found[0].delta,
         claimed=found[0].claimed,
-        auc=float(ndtr(shift / math.sqrt(2))),
+        auc=_auc(shift),
         confidence=confidence,
         audits=repeats,
         rows=tuple(rows),

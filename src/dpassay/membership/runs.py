@@ -29,7 +29,7 @@ FEW = 20
 #: A coincidence that is rarer than this is a reason for doubt.
 _RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
-_SCORES = (
+SCORES = (
     "one number a canary",
     "every canary needs a score. Where none can be computed, give a value that does not depend on the "
     "coin, such as the lowest of all scores",
@@ -69,7 +69,7 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
         raise InvalidInput(f"there are {of} runs; give all of each run")
     runs: list[Run] = []
     for k, (s, c, *labels) in enumerate(zip(*columns, strict=True)):
-        read, coins = read_scores("scores", s, *_SCORES), _coins(c)
+        read, coins = read_scores("scores", s, *SCORES), _coins(c)
         for name, column in zip(list(given)[1:], (coins, *labels), strict=True):
             if len(column) != len(read):
                 of = f" of run {k + 1}" if several else ""
@@ -89,11 +89,10 @@ def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
         for other in runs[:k] if len(coins) > FEW else ():
             agree = np.count_nonzero(coins == other) if len(coins) == len(other) else -1
             if agree in (0, len(coins)):
-                what = "the coins of a run before it"
-                what += "" if agree else ", all turned: it includes what that one leaves out"
+                what = "" if agree else ", all turned: it includes what that one leaves out"
                 raise InvalidInput(
-                    f"run {k + 1} has {what}; every run needs coins of its own: draw them with "
-                    "dp.Canaries and another seed"
+                    "draw coins for each run with dp.Canaries and another seed: run "
+                    f"{k + 1} has the coins of a run before it{what}"
                 )
 
 
@@ -161,8 +160,8 @@ def _coins(given: Any) -> BoolArray:
     heads = int(np.count_nonzero(array))
     if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
         raise InvalidInput(
-            f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
-            "test needs a fair coin for each canary: draw them with dp.Canaries"
+            "draw a fair coin for each canary with dp.Canaries: included is True for "
+            f"{heads:,} of {len(array):,} canaries, which fair coins do not do"
         )
     coins = np.asarray(array, dtype=bool)
     start = coins[:_REPEATED]
@@ -171,9 +170,8 @@ def _coins(given: Any) -> BoolArray:
         and (again := max(coins.tobytes().find(some.tobytes(), 1) for some in (start, ~start))) > 0
     ):
         raise InvalidInput(
-            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins, or with all "
-            "of them turned: are these several runs? Every run needs coins of its own, and is given as "
-            "an array of its own in a list (--run on the command line)"
+            "give several runs as a list of arrays (--run), each with coins of its own: included begins "
+            f"anew after {again:,} canaries with the same {_REPEATED} coins, or with all of them turned"
         )
     return coins
 
@@ -192,8 +190,8 @@ def _labels(given: Any) -> AnyArray:
     for name, often in zip(*np.unique(names, return_counts=True), strict=True):
         if often < FEWEST:
             raise InvalidInput(
-                f"group {str(name)!r} has {often} canaries in a run, and {FEWEST} are the fewest; join "
-                "small groups (--group) before looking at the scores"
+                "join small groups (--group) before looking at the scores: group "
+                f"{str(name)!r} has {often} canaries in a run, and {FEWEST} are the fewest"
             )
     return names
 
@@ -203,21 +201,21 @@ def refuse_unfair(heads: int, tails: int, group: str) -> None:
     if heads and tails and abs(heads - tails) <= _UNFAIR * math.sqrt(heads + tails):
         return
     of = f" of group {group!r}" if group else ""
-    remedy = "groups (--group) must not depend on the coins; small ones can be joined beforehand"
+    remedy = "take groups (--group) that do not depend on the coins, or join small ones"
     raise InvalidInput(
-        f"{heads:,} of the {heads + tails:,} canaries{of} that are tested were included, which leaves no "
-        f"fair coins to guess; {remedy if group else 'draw those of more canaries with dp.Canaries'}"
+        f"{remedy if group else 'draw coins of more canaries with dp.Canaries'}: {heads:,} of the "
+        f"{heads + tails:,} canaries{of} that are tested were included, and no fair coins are left"
     )
 
 
 def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
-    """What the bounds assume of the coins, in words; and whether the coins look as if they were chosen.
+    """Doubts about the coins, in words; and whether the coins look as if they were chosen.
 
     Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
     fair coins looks the same with a probability of about √(2/πm). Many distinct rows of score and coin,
     all of them k, 2k … times, k ≥ 2: that is what k copies of a file give, and ties by chance do not.
     """
-    said = ["it assumes that a fair coin of its own included each canary or left it out"]
+    said = list[str]()
     often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
     if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
@@ -252,6 +250,22 @@ def ranked(run: Run, seed: int, k: int) -> Run:
 def placed(run: Run) -> Run:
     """The ranked canaries with their places, from 1 to 0, as scores: those of runs are comparable."""
     return replace(run, scores=1 - (np.arange(len(run)) + 0.5) / len(run))
+
+
+def auc(x: FloatArray, y: FloatArray) -> float:
+    """P(X > Y) + ½ P(X = Y) of two samples; y is sorted."""
+    below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
+    return float(below.mean() / (2 * y.size))
+
+
+def mean_auc(runs: Sequence[Run]) -> float | None:
+    """The mean AUC of runs; None if a run has canaries of one kind alone."""
+    sides = [(run.scores[run.coins], np.sort(run.scores[~run.coins])) for run in runs]
+    return (
+        float(np.mean([auc(x, y) for x, y in sides]))
+        if all(x.size and y.size for x, y in sides)
+        else None
+    )
 
 
 def is_reversed(runs: Sequence[Run]) -> bool:

@@ -141,6 +141,11 @@ def read_claim(given: Any, asked: Asked) -> Claim:
     if not isinstance(given, str):
         if (stated := from_accountant(given, asked)) is not None:
             return stated
+        if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
+            raise InvalidInput(
+                f'a number alone is no claim: write "eps={given}", or "eps={given}, delta=1e-5" for '
+                "(ε, δ)-DP"
+            )
         if isinstance(given, FunctionType):
             raise InvalidInput(
                 "a claim cannot be a function; write dp.TradeoffDP(f) for a trade-off function, or "
@@ -361,6 +366,7 @@ def _claim_of(accountant: Any, asked: Asked) -> Claim | None:
                 f"the accountant holds no order above 1, got {checks.shown(list(np.ravel(orders)))}"
             )
         above_one, epsilons = zip(*kept, strict=True)
+        _refuse_no_step(accountant, max(epsilons))
         return RenyiCurveDP(above_one, epsilons)
     for name in ("get_delta_for_epsilon", "get_delta"):
         if callable(ask := getattr(accountant, name, None)):
@@ -369,6 +375,7 @@ def _claim_of(accountant: Any, asked: Asked) -> Claim | None:
                 asked(np.size(epsilon), 600)
                 return ask(epsilon)
 
+            _refuse_no_step(accountant, float(np.max(ask(0.0))))
             return replace(TradeoffDP.from_delta(profile), name=type(accountant).__name__)
     if callable(ask := getattr(accountant, "get_epsilon", None)):
         return _by_epsilon(accountant, ask, asked)
@@ -394,7 +401,17 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> Trade
             f"{type(accountant).__name__}.get_epsilon(delta) gave no finite epsilon at any delta from "
             f"{_DELTAS[-1]:g} to {_DELTAS[0]:g}{hint}; has it taken a step?"
         )
+    _refuse_no_step(accountant, max(found)[0])
     return replace(_of_points(found), name=type(accountant).__name__)
+
+
+def _refuse_no_step(accountant: Any, most: float) -> None:
+    """Refuse an accountant whose largest answer is 0: audits would test 0-DP."""
+    if most == 0:
+        raise InvalidInput(
+            f"{type(accountant).__name__} says ε = 0, as accountants do that have recorded no step; give "
+            'it after training, or state what is claimed, such as "eps=4, delta=1e-5"'
+        )
 
 
 def _of_points(points: list[tuple[float, float]]) -> TradeoffDP:

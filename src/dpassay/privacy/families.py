@@ -90,9 +90,9 @@ class Family:
         for (one, first), (other, second) in itertools.pairwise(made):
             if np.any(first.region(_PROBES) > second.region(_PROBES) + _ROUNDING):
                 raise InvalidInput(
-                    f"the claims for {self.name} {one:g} and {other:g} are not nested: the first must "
-                    "allow no more than the second at any event; privacy must rise or fall with the "
-                    "parameter all along the range"
+                    f"the claims for {self.name} = {one:g} and {other:g} are not nested: the first "
+                    "should be the stronger claim, and at some event it is the weaker one. Give a range "
+                    "in which claims only get stronger, or only weaker"
                 )
 
     def _at(self, value: float) -> Claim:
@@ -108,8 +108,9 @@ class Family:
         claim = self._made[value] = as_claim(given)
         if not claim.set_by_events or claim.directional:
             raise InvalidInput(
-                f"{self.name} = {value:g} gives {claim}; a family needs claims about events and both "
-                "orders of the inputs: what an accountant says of ε and δ, trade-off functions, or μ"
+                "give (ε, δ), μ, trade-off functions, or accountants that say ε at a δ: a family needs "
+                f"claims about events, in both orders of the inputs, and {self.name} = {value:g} gives "
+                f"{claim}"
             )
         return claim
 
@@ -190,17 +191,19 @@ def last_refuted(family: Family, among: OrderedClaims, t: float, delta: float) -
     value = among.last_refuted(t)
     if value is None:
         low, high = family.low, family.high
-        note = f"no claim is refuted, for {family.name} {low:g} to {high:g}"
+        note = f"no claim of the family is refuted ({family.name} from {low:g} to {high:g})"
         return {"value": 0.0, "note": note, "of": _ASSUMED}
     claim = among.make(value)
     side = "above" if falling else "below"
-    refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
-    note = f"it assumes that the mechanism is one of the family: {refuted}"
-    note += ", and this is the ε of the last of them"
+    refuted = f"the claims for {family.name} {value:.4g} and {side} are refuted"
+    note = (
+        f"it assumes that one claim of the family is true: {refuted}, and the bound is the ε of that "
+        f"for {family.name} {value:.4g}"
+    )
     if t > among.largest - 0.5:  # a search ends a little below
         none = (
-            "which is the whole range: the mechanism is none of the family, and no ε follows from it; a "
-            "bound without family= (--family) holds for every mechanism"
+            "which is the whole range: no claim of the family is true, and no ε follows from it. A bound "
+            "without family= (--family) holds for every mechanism"
         )
         return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
     return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}

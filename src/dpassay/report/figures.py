@@ -21,7 +21,7 @@ from dpassay.report.embed import drawing
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.view import capital, percent
-from dpassay.rounding import number
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.theme import column, unchecked
 
 #: Rows of the table behind a chart.
@@ -30,6 +30,10 @@ _ROWS = 25
 _WIDTH, _WIDE = 400, 620
 #: The δ at which the certified ε of canaries is computed.
 _DELTAS = np.geomspace(1e-9, 0.3, 25)
+#: How bounds are rounded in tables, by the names of their lines: to the safe side.
+_ROUNDED = dict.fromkeys(("certified", "measured", "lower bound"), rounded_down) | {
+    "certified from above": rounded_up
+}
 
 #: The axis of δ is logarithmic where a smaller δ is claimed.
 _SMALL_DELTA = 0.01
@@ -80,9 +84,12 @@ def tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line], *, most: int = _ROWS
 ) -> Table:
     """At most so many points of each line as columns and rows; blank where a line has no point."""
-    shown = [{float(x[k]): float(y[k]) for k in some(x.size, most)} for x, y in lines.values()]
+    shown = [
+        {float(x[k]): _ROUNDED.get(name, number)(float(y[k])) for k in some(x.size, most)}
+        for name, (x, y) in lines.items()
+    ]
     at = sorted({x for line in shown for x in line})
-    rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
+    rows = [[number(x), *(line.get(x, "") for line in shown)] for x in at]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 
@@ -293,7 +300,12 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     by_score = figure(f"{key}-scores", title, spread, title, scores, table)
     title = f"{capital(line)} ε at every δ"
     by_delta = figure(
-        f"{key}-certified", title, curve, title, certified, tabulated("δ", "ε", lines)
+        f"{key}-certified",
+        title,
+        curve,
+        title,
+        certified,
+        tabulated("δ", "ε", lines, most=_DELTAS.size + 1),
     )
     return [by_score, by_delta]
 
@@ -314,7 +326,10 @@ def _of_canaries(result: Verdict | LowerBound) -> list[tuple[Any, dict[str, char
     bounds = [max(lower_bound(ApproximateDP(0.0, d), *test) for test in tests) for d in at.tolist()]
     lines = {"measured" if found.guarantee.doubt else "certified": (at, np.array(bounds))}
     if isinstance(result, Verdict):
-        lines["claimed"] = (at, np.array([result.claim.epsilon_at(d) for d in at.tolist()]))
+        claimed = np.array([result.claim.epsilon_at(d) for d in at.tolist()])
+        claimed[at == found.delta] = found.claimed  # an accountant's own answer
+        limited = np.isfinite(claimed)
+        lines["claimed"] = (at[limited], claimed[limited])
     part = "place among the scores of the run" if scores.places else "score"
     point = (found.delta, found.epsilon) if found.delta and not found.guarantee.doubt else None
     return [

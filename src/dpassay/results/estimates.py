@@ -23,6 +23,7 @@ from dpassay.results.explanations import Explanation
 from dpassay.results.view import (
     NOT_A_BOUND,
     ResultView,
+    assumption_rows,
     capital,
     file_rows,
     guarantee_text,
@@ -36,6 +37,8 @@ from dpassay.tables import Shown, Status, Tabular
 
 #: The share of γ spent on a `SecondBound`.
 SECOND = 0.1
+#: The most groups of canaries that a note lists.
+_GROUPS = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,6 +79,8 @@ class CanaryScores(Record):
     #: their number was fixed beforehand); and the error probability of each.
     guessed: tuple[tuple[int, int, int, int, int], ...]
     levels: tuple[float, ...]
+    #: The AUC of the scores, the mean of several runs: it describes the attack, and certifies nothing.
+    auc: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,13 +111,26 @@ class CertifiedEpsilon(Record):
         )
 
     @property
-    def group_notes(self) -> tuple[str, ...]:
-        """What is certified of each group."""
-        return tuple(
-            f"group {g.group}: {g.guarantee.doubt}ε ≥ {rounded_down(g.epsilon)}; the most that its "
-            f"{g.canaries:,} canaries could have shown is {rounded_down(g.ceiling)}"
-            for g in self.groups
-        )
+    def facts(self) -> list[tuple[str, str, str]]:
+        """How good the attack was, as a key number; nothing where that is not known."""
+        if self.scores is None or self.scores.auc is None:
+            return []
+        what = "of these canaries; 0.5 is chance. It describes the attack and is no bound"
+        return [("AUC of the scores", f"{self.scores.auc:.3g}", what)]
+
+    @property
+    def group_note(self) -> str:
+        """What is certified of groups, the largest bounds first; empty without groups."""
+        found = sorted(self.groups, key=lambda group: -group.epsilon)
+        said = [
+            f"group {g.group}: ε ≥ {rounded_down(g.epsilon)} (its {g.canaries:,} canaries could have "
+            f"shown {rounded_down(g.ceiling)})"
+            for g in found[:_GROUPS]
+        ]
+        if rest := found[_GROUPS:]:
+            most = rounded_up(rest[0].epsilon)
+            said.append(f"the bounds of {len(rest)} more are {most} at most (certified.groups)")
+        return f"{self.guarantee.doubt}{'; '.join(said)}" if said else ""
 
 
 def canary_chart(result: Any) -> Any:
@@ -156,6 +174,7 @@ class LowerBound(Shown):
         shown = "" if self.certified is None else f"\n{self.certified}"
         if (w := self.witness) is not None:
             shown += f"\nwitness: {w.event if self.about.units == 'canaries' else w}"
+        shown += "".join(f"\n{name}: {said}" for name, said in assumption_rows(self.about))
         return (
             f"{self.guarantee.doubt}{self.notion} ≥ {rounded_down(self.value)} with "
             f"{level(self.confidence, 100)}% confidence{where}, {self.guarantee} guarantee "
@@ -173,8 +192,9 @@ class LowerBound(Shown):
         shown = f"{self.notion} ≥ {rounded_down(self.value)}{' at δ = 0' * pure}"
         doubt, w, about = self.guarantee.doubt, self.witness, self.about
         bound = f"{doubt}{shown} with confidence {level(self.confidence)}"
-        summary = [f"{bound} ({self.guarantee})"]
+        summary, attack = [f"{bound} ({self.guarantee})"], []
         if self.certified is not None:
+            attack = self.certified.facts
             bound = str(self.certified)
             summary = [capital(bound), f"{self.guarantee} guarantee"]
         title = capital(f"{doubt}a lower bound")
@@ -189,7 +209,7 @@ class LowerBound(Shown):
             about=about,
             title=title,
             sentence=f"{capital(bound)}.",
-            facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
+            facts=[("Not certified" if doubt else "Certified bound", shown, sure), *attack],
             witness="" if w is None else str(w.event if about.units == "canaries" else w),
             pair=self.pair,
             guarantee=guarantee_text(self.guarantee, about),

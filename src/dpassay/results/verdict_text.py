@@ -18,6 +18,7 @@ from dpassay.results.view import (
     PairTable,
     ResultView,
     Rows,
+    assumption_rows,
     capital,
     error_rate,
     file_rows,
@@ -56,8 +57,11 @@ def text(verdict: Verdict) -> str:
     curve = _about_curve(verdict)
     both = verdict.claim.parameter == "gap" and not _no_gap(verdict)
     epsilon = f"{_epsilon(found)}, " if found is not None and both else ""
+    shown = f": {epsilon}"
+    if verdict.tone is Status.BLIND:  # what was missed is not what is bounded
+        shown = f". {capital(verdict.guarantee.doubt) or 'It certifies only '}{epsilon}"
     first = (
-        f"{verdict.headline}: {epsilon}{_bound(verdict)} with {level(verdict.confidence)} confidence "
+        f"{verdict.headline}{shown}{_bound(verdict)} with {level(verdict.confidence)} confidence "
         f"({verdict.chance}{exact})"
     )
     rows = [("claim", note) for note in _about_claim(verdict)]
@@ -67,7 +71,8 @@ def text(verdict: Verdict) -> str:
     if verdict.second is not None and verdict.certified is None:
         rows.append(("and", f"{second_bound(verdict)}; both hold at once"))
     rows.append(("witness", verdict.witness_text))
-    rows += [*explained(verdict.diagnosis, verdict.belief), *_remarks(verdict)]
+    rows += explained(verdict.diagnosis, verdict.belief)
+    rows += [*assumption_rows(verdict.about), *_remarks(verdict)]
     return "\n".join([first, *(f"  {name}: {said}" for name, said in rows)])
 
 
@@ -235,7 +240,7 @@ def _facts(verdict: Verdict) -> Facts:
     facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
     for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
         facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
-    return facts
+    return facts + ([] if verdict.certified is None else verdict.certified.facts)
 
 
 def detectable(verdict: Verdict) -> tuple[str, str]:
@@ -282,13 +287,17 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
         scope = " ".join(f"{capital(one)}." for one in (UNLEARNED, verdict.on_other_events) if one)
     elif verdict.smallest_detectable is None:
         scope = "The smallest detectable excess was not computed."
+        if verdict.of_canaries:
+            scope = "The notes say what would have been detected."
     elif not verdict.caught:
         scope = (
             "With so few draws no excess, however large, would be detected with probability 0.9."
         )
+    others = "other inputs, other events or more draws"
+    if verdict.of_canaries:
+        others = "other canaries, another score or another training run"
     return (
-        "“No violation detected” does not mean private: other inputs, other events or more draws may "
-        "still refute the claim.",
+        f"“No violation detected” does not mean private: {others} may still refute the claim.",
         scope,
     )
 
@@ -330,8 +339,15 @@ def _checks(verdict: Verdict, replay: str) -> Rows:
 def _plain_words(verdict: Verdict, meaning: tuple[str, str]) -> Rows:
     """What is claimed, what was counted and how sure it is: headings and sentences."""
     claim, w = verdict.claim, verdict.witness
-    rows = [("What is claimed", _claimed(claim))]
-    if not verdict.about.units:  # canaries are guessed, not counted
+    rows = [("What is claimed", _claimed(claim, verdict.of_canaries))]
+    if verdict.of_canaries:
+        guessed = (
+            "Canaries are records that a coin put into the training data or left out. Which of them were "
+            f"in it was guessed from the trained model. {w.event}. Without the model about half of the "
+            "guesses would be right."
+        )
+        rows.append(("What was guessed", guessed))
+    elif not verdict.about.units:
         counted = (
             f"Outputs with this property: {w.event}. They came in {w.hits_p:,} of {w.n_p:,} runs "
             f"({_share(w.p)}) on the first input, and in {w.hits_q:,} of {w.n_q:,} ({_share(w.q)}) on "
@@ -351,9 +367,13 @@ def _plain_words(verdict: Verdict, meaning: tuple[str, str]) -> Rows:
     return rows
 
 
-def _claimed(claim: Claim) -> str:
+def _claimed(claim: Claim, of_canaries: bool) -> str:
     if claim.point is None:
         how = "how well anybody can tell from one output which of the two inputs was used"
+        if of_canaries:
+            how = (
+                "how well anybody can tell from the model whether a record was in the training data"
+            )
         return f"{claim.short} limits {how}."
     epsilon, delta = claim.point
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "∞"

@@ -81,8 +81,8 @@ def assumed(about: About) -> str:
     """What a result assumes beyond independent draws; empty if nothing."""
     if about.units == "canaries":
         return (
-            "a fair coin of its own decided whether each was included, and the guesses use nothing about "
-            "the coins but the trained model"
+            "a fair coin of its own decided whether each canary was included, and the guesses use "
+            "nothing about the coins but the trained model"
         )
     if about.method == COUNTS:
         return (
@@ -152,8 +152,12 @@ def related(pair: Any, text: str) -> str:
 def file_rows(about: About) -> Rows:
     """The files of the draws and what is assumed of them, as rows for a terminal."""
     rows = [("file", str(origin)) for origin in about.files]
-    said = "" if about.units == "canaries" else assumed(about)
-    return rows + [("assumes", said)] * bool(said)
+    return rows + assumption_rows(about)
+
+
+def assumption_rows(about: About) -> Rows:
+    """What is assumed beyond independent draws, as rows for a terminal."""
+    return [("assumes", said)] if (said := assumed(about)) else []
 
 
 def note_rows(about: About) -> Rows:
