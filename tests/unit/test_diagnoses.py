@@ -492,6 +492,71 @@ def test_outputs_that_fail_more_often_on_one_input_are_a_failure(bad):
     assert verdict.diagnosis[0].kind is Fault.FAILURE
 
 
+@pytest.mark.parametrize("rows", [1, 30])
+def test_values_that_are_missing_more_often_on_one_input_are_suppression(rows):
+    """In the same words for all that stands for a missing value, and for frames and lists of records."""
+
+    pd = pytest.importorskip("pandas")
+
+    def frame(column):
+        return lambda age, income, gone: pd.DataFrame({"age": age, "income": column(income, gone)})
+
+    def with_none(values, gone):
+        return [None if lost else float(value) for value, lost in zip(values, gone, strict=True)]
+
+    def records(age, income, gone):
+        cells = zip(age.tolist(), np.where(gone, np.nan, income).tolist(), strict=True)
+        return [dict(zip(("age", "income"), row, strict=True)) for row in cells]
+
+    def release(made):
+        def one(x, rng):
+            age, income = np.round(rng.laplace([[40], [10]], 2.0, (2, rows)), 2)
+            return made(age, income, rng.random(rows) < (0.6 if x else 0.05))
+
+        return dp.from_function(one)
+
+    said = set()
+    for made in (
+        frame(lambda values, gone: np.where(gone, np.nan, values)),
+        frame(lambda values, gone: pd.Series(with_none(values, gone), dtype=object)),
+        frame(lambda values, gone: pd.array(with_none(values, gone), dtype="Float64")),
+        records,
+    ):
+        (one,) = dp.audit(release(made), (0, 1), "eps=1", n=800, rng=0).diagnosis
+        assert one.kind is Fault.SUPPRESSION
+        assert one.part == "the share of missing values of 'income'"
+        assert str(one).endswith("; the cause is a guess)")
+        shares = re.findall(r"([\d.]+)% on the (?:first|second)", one.sentence)[:2]
+        assert [float(share) / 100 for share in shares] == pytest.approx([0.05, 0.6], abs=0.03)
+        said.add(one.sentence)
+    assert len(said) == 1
+
+
+def test_a_value_that_shows_more_than_missing_values_is_named_first():
+    pd = pytest.importorskip("pandas")
+
+    def release(x, rng):
+        city = np.array(["Oslo", "Lima"] + ["Suva"] * x)[rng.integers(2 + x, size=20)]
+        age = np.where(rng.random(20) < (0.2 if x else 0.1), None, 50)
+        return pd.DataFrame({"city": city, "age": age})
+
+    found = dp.audit(dp.from_function(release), (0, 1), "eps=0.2", n=4000, rng=0).diagnosis
+    assert [one.kind for one in found[:2]] == [Fault.SUPPORT, Fault.SUPPRESSION]
+    assert "'Suva'" in found[0].sentence
+
+
+def test_a_category_of_a_table_is_found_however_many_tables_there_are():
+    pd = pytest.importorskip("pandas")
+
+    def release(x, rng):  # each table is a structure of its own
+        city = np.array(["Oslo", "Lima"] + ["Suva"] * x)[rng.integers(2 + x, size=20)]
+        return pd.DataFrame({"city": city})
+
+    for n in (400, 4000):
+        found = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=n, rng=0).diagnosis
+        assert found[0].kind is Fault.SUPPORT
+
+
 def test_a_claim_of_chords_says_so_below_its_headline_and_suggests_no_scale():
     points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
     gaussian = (lambda x, size, rng: np.round(x + rng.normal(size=size), 6)), (0.0, 1.0)

@@ -26,8 +26,11 @@ from dpassay.diagnosis.parts import (
     fails,
     featured,
     in_bits,
+    in_words,
     labelled,
     labels,
+    missing,
+    missing_shares,
     sorted_difference,
     structure_codes,
     structures,
@@ -41,8 +44,8 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Fault
 
-#: Coordinates, structures, labels and features that are looked at, at most.
-_COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
+#: Coordinates, labels and features that are looked at, at most.
+_COLUMNS, _LABELS, _FEATURES = 48, 300, 5
 #: An output occurs on one side only if it is so much rarer on the other.
 _NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
@@ -62,6 +65,8 @@ _RATIO, _LARGE_RATIO = 1.2, 1.5
 _EXCESS = 1.02
 #: Doubles above this have no digits left for noise: a huge input alone may make outputs constant.
 _NOISE_LOST = 2.0**53
+#: An event that shows so much more than missing values is a cause of its own.
+_MORE = 1.1
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
 
@@ -109,7 +114,8 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.REPRESENTATION, in_bits(self.bits)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
-        found += self._numerical(sure=not found and len(self._structures[0]) == 1)
+        lost = any(one.kind in (Fault.SUPPRESSION, Fault.FAILURE) for one in found)
+        found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
         if not found and self.event is not None:  # the witness is all there is
             found = self._categorical(witnessed(self.event))
         for one in found:
@@ -147,6 +153,10 @@ class CandidateCauses:
         i, j = np.round(hits).astype(np.int64)
         return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
 
+    def _alone(self, condition: Condition) -> float:
+        """What an event shows."""
+        return float(self._weighed([condition.holds(side).sum() for side in (self.p, self.q)]))
+
     def _best(self, parts: Iterable[Part]) -> list[Weighed]:
         read = (Numbers(part, self.p, self.q) for part in parts)
         return [(*one.best(self.claim), one) for one in read]
@@ -170,8 +180,15 @@ class CandidateCauses:
         kinds, counts = self._structures
         if len(kinds) == 1:
             return []
-        top = np.argsort(-counts.sum(axis=0), kind="stable")[:_KINDS]
+        top = np.argsort(-counts.sum(axis=0), kind="stable")
         kinds, counts = [kinds[k] for k in top], counts[:, top]
+        suppression = self._suppression(kinds)
+        if suppression:
+            event = suppression[0].condition
+            other = witnessed(self.event) if self.event is not None else event
+            more = self._alone(other) > _MORE * self._alone(event)
+            also = self._categorical(other) if more else []
+            return self._labels(kinds, counts, event) + suppression + also
         bad = [k for k, one in enumerate(kinds) if fails(one)]
         for failure in [failing(kinds[k]) for k in bad[:1]]:
             broken = self._breaks(self._weighed(counts[:, bad].sum(axis=1)))
@@ -189,13 +206,33 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
-    def _labels(self, kinds: Sequence[Template], counts: Any) -> list[CandidateCause]:
-        """Keys and values that tell; or the number of values, if that tells more."""
+    def _suppression(self, kinds: Sequence[Template]) -> list[CandidateCause]:
+        """More values under a key of all outputs are missing on one input."""
+        keys = frozenset.intersection(*(frozenset(missing_shares(one)) for one in kinds))
+        shares = self._best(map(missing, sorted(keys)[:_COLUMNS]))
+        best = max(shares, key=lambda one: one[1], default=None)
+        if best is None or not self._breaks(best[1]):
+            return []
+        suppressed = CandidateCause(Fault.SUPPRESSION, in_words(best[0]))
+        also = self._categorical(suppressed.condition)
+        return [suppressed, *(one for one in also if one.kind is Fault.DELTA)]
+
+    def _labels(
+        self, kinds: Sequence[Template], counts: Any, beside: Condition | None = None
+    ) -> list[CandidateCause]:
+        """Keys and values that tell more than what is `beside`; or the number of values, if that tells more."""
         cut, by_size, _ = self._best([SIZE])[0]
-        listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
-        has = np.array([[label in labels(one) for label in listed] for one in kinds], dtype=float)
-        weighed = self._weighed(counts @ has) if listed else np.zeros(1)
+        often: dict[tuple[str, str], Any] = {}
+        for one, of_one in zip(kinds, counts.T, strict=True):
+            for each in labels(one):
+                often[each] = often.get(each, 0) + of_one
+        apart = {each: abs(i / len(self.p) - j / len(self.q)) for each, (i, j) in often.items()}
+        listed = sorted(often, key=lambda each: (-apart[each], each))[:_LABELS]
+        hits = np.array([often[each] for each in listed]).reshape(-1, 2)
+        weighed = self._weighed(hits.T) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
+        if beside is not None and weighed[best] <= _MORE * self._alone(beside):
+            return []
         found = []
         label = labelled(listed[best]) if listed else cut
         if self._breaks(weighed[best]) or self._is_witness(label):
@@ -208,9 +245,14 @@ class CandidateCauses:
 
     # --- numbers
 
-    def _numerical(self, *, sure: bool) -> list[CandidateCause]:
-        """Causes in the numbers; unless `sure`, only if they break the claim by themselves."""
+    def _numerical(self, *, sure: bool, lost: bool = False) -> list[CandidateCause]:
+        """Causes in the numbers; unless `sure`, only if they break the claim by themselves.
+
+        If values are `lost`, a cause by itself, only numbers that all outputs have are looked at.
+        """
         columns = [(*one.best(self.claim), one) for one in self._columns()]
+        if lost:
+            columns = [one for one in columns if one[2].draws == tuple(map(len, one[2].sides))]
         most = max((theta for _, theta, _ in columns), default=0.0)
         found: list[CandidateCause] = []
         if len(columns) > 1:

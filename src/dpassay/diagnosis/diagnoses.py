@@ -199,6 +199,11 @@ class _Test:
         what = one.condition.words
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
+        if one.kind is Fault.SUPPRESSION:
+            sides = (one.condition.part.read(side) for side in (self.batch.p, self.batch.q))
+            first, second = (number(100 * float(np.nanmean(side))) for side in sides)
+            missing = f"{first}% on the first input and {second}% on the second"
+            what = f"{one.condition.part.name}: {missing}; {what}"
         never = f"in {number(100 * b)}%" if b else "never"
         beginning = _BEGINNINGS.get(one.kind, "") * self.claimed
         said = (

@@ -65,6 +65,11 @@ class Fault(StrEnum):
         "failure",
         "inputs that the code does not handle: NaN, ±∞, empty data or groups, too few rows, exceptions",
     )
+    SUPPRESSION = (
+        "suppression",
+        "the rule that leaves out values (small counts, rare values), if it reads the data; the noise of "
+        "the result that it reads, if it reads that; or a computation that gives no value for some data",
+    )
     ORDER_OR_SIZE = (
         "order or size",
         "what decides how many parts the output has, or their order: it follows the data",
@@ -82,6 +87,10 @@ class Fault(StrEnum):
         made = str.__new__(cls, value)
         made._value_, made.hint = value, hint
         return made
+
+
+#: Causes that are a reading of what is exact: other causes have the same outputs.
+_GUESSES = (Fault.SHIFT, Fault.SCALE, Fault.DATA_DEPENDENT_SCALE, Fault.SUPPRESSION)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +153,7 @@ class Explanation(Record):
         if self.confidence is None:
             return str(self.guarantee)
         sure = level(self.confidence)
-        cause = self.kind in (Fault.SHIFT, Fault.SCALE)
+        cause = self.kind in _GUESSES
         return f"{self.guarantee} bounds, with confidence {sure}" + "; the cause is a guess" * cause
 
     def __str__(self) -> str:
