@@ -557,6 +557,22 @@ def test_a_category_of_a_table_is_found_however_many_tables_there_are():
         assert found[0].kind is Fault.SUPPORT
 
 
+@pytest.mark.parametrize(("noise", "claim"), [("normal", dp.GaussianDP(1.0)), ("laplace", "eps=1")])
+@pytest.mark.parametrize("others", [0.5, 2.0])
+def test_a_shift_and_its_noise_are_both_given(noise, claim, others):
+    """One coordinate of four moves; its noise is half of what is needed. The bits of doubles tell too."""
+
+    def release(x, size, rng):
+        scales = [others, others, 0.5, others]
+        return np.array([0, 0, x, 0]) + getattr(rng, noise)(scale=scales, size=(size, 4))
+
+    verdict = dp.audit(release, (0, 1), claim, n=8000, rng=0)
+    assert {Fault.SCALE, Fault.SHIFT} < {one.kind for one in verdict.diagnosis}
+    assert Fault.SUPPORT not in [one.kind for one in verdict.diagnosis]
+    said = str(verdict)  # a few of them
+    assert ("shift: output[2] moves" in said) == ("scale: consistent with" in said)
+
+
 def test_a_claim_of_chords_says_so_below_its_headline_and_suggests_no_scale():
     points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
     gaussian = (lambda x, size, rng: np.round(x + rng.normal(size=size), 6)), (0.0, 1.0)

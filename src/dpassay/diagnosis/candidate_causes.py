@@ -220,7 +220,7 @@ class CandidateCauses:
     def _labels(
         self, kinds: Sequence[Template], counts: Any, beside: Condition | None = None
     ) -> list[CandidateCause]:
-        """Keys and values that tell more than what is `beside`; or the number of values, if that tells more."""
+        """Keys and values that tell more than `beside`; or the number of values, if it tells more."""
         cut, by_size, _ = self._best([SIZE])[0]
         often: dict[tuple[str, str], Any] = {}
         for one, of_one in zip(kinds, counts.T, strict=True):
@@ -302,7 +302,10 @@ class CandidateCauses:
         part = CandidateCause(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
         others = float(np.median([max(one.spreads) for _, _, one in quiet]))
         small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
-        return found + ([part, *single] if small else [*single[:1], part, *single[1:]])
+        if small:
+            return [*found, part, *single]
+        known = len(single) if not any(best[2].constant) else 1
+        return [*found, *single[:known], part, *single[known:]]
 
     def _shared(self, columns: Sequence[Weighed], most: float) -> list[CandidateCause]:
         """Two coordinates with the same noise, whose difference or sum shows more than either."""
@@ -352,7 +355,9 @@ class CandidateCauses:
     def _cut_off(self, one: Numbers) -> bool:
         """Whether the witness never happens on one input, where fitted Laplace noise gives it hits."""
         noise = one.noise
-        if self.event is None or noise is None or noise.family != "Laplace":
+        if self.event is None or self.event.of_representation:
+            return False
+        if noise is None or noise.family != "Laplace":
             return False
         low, high = sorted(self.event.count(side) for side in (self.p, self.q))
         return low == 0 and high * math.exp(-one.shift / noise.scale) > _EXPECTED

@@ -28,7 +28,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.provenance import Guarantee
 from dpassay.privacy.relations import Pair
 from dpassay.privacy.tradeoff_claims import CHORDS
-from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
+from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture, leading
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.sampling.samples import Batch
@@ -86,7 +86,7 @@ def diagnose(
             candidates = _without_claim(candidates)
         if CHORDS in claim.notes:  # the curve that the points are of may be kept
             candidates = [one for one in candidates if one.kind not in (Fault.SCALE, Fault.SHIFT)]
-        candidates = candidates[:_GIVEN]
+        candidates = list(leading(candidates, _GIVEN))
         fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(candidates), 1)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -195,12 +196,26 @@ class Belief(Record):
         )
 
 
+class _OfKind(Protocol):
+    @property
+    def kind(self) -> Fault: ...
+
+
+_Cause = TypeVar("_Cause", bound=_OfKind)
+
+
+def leading(causes: Sequence[_Cause], many: int) -> Sequence[_Cause]:
+    """The first causes, one more if that keeps together shift and scale: draws tell their ratio alone."""
+    split = {one.kind for one in causes[many - 1 : many + 1]} == {Fault.SHIFT, Fault.SCALE}
+    return causes[: many + split]
+
+
 def explained(
     diagnosis: Sequence[Explanation], belief: Belief | None = None
 ) -> list[tuple[str, str]]:
     """Rows for a terminal: the causes, where to look for the first, what it means for a person."""
     rows = []
-    for k, one in enumerate(diagnosis[:_SAID]):
+    for k, one in enumerate(leading(diagnosis, _SAID)):
         if one.kind is Fault.NONE:
             rows.append(("searched" if one.numbers else "cause", one.sentence))
         else:
