@@ -573,6 +573,66 @@ def test_a_shift_and_its_noise_are_both_given(noise, claim, others):
     assert ("shift: output[2] moves" in said) == ("scale: consistent with" in said)
 
 
+def rare_output(output):
+    return lambda x, rng: output if rng.random() < (0.1 if x else 0.6) else "abc"
+
+
+def raising(x, rng):
+    if rng.random() < (0.1 if x else 0.6):
+        raise ValueError
+    return "abc"
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (raising, "the mechanism raised ValueError in"),
+        (rare_output(""), "the output is the empty text in"),
+        (rare_output({"a": ""}), "output['a'] is the empty text in"),
+        (rare_output(None), "the output is None in"),
+    ],
+)
+def test_special_outputs_are_named_as_what_they_are(release, said):
+    sampling = dp.Sampling(on_error="outcome", progress=False)
+    verdict = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=2000, rng=0, sampling=sampling)
+    assert said in verdict.diagnosis[0].sentence
+    assert "is raised" not in str(verdict)
+
+
+def test_a_value_that_comes_back_in_half_of_the_draws_has_noise():
+    def release(x, size, rng):
+        share = rng.random(size)
+        outputs = np.empty(size, dtype=object)
+        for k, (u, noise) in enumerate(zip(share, rng.laplace(size=size), strict=True)):
+            known = u < (0.18 if x else 0.5)
+            outputs[k] = [7.0] if known else [round(5 + noise, 3)] if x and u < 0.9 else []
+        return outputs
+
+    found = dp.audit(release, (0, 1), "eps=0.5", n=6000, rng=0).diagnosis
+    assert Fault.NO_NOISE not in [one.kind for one in found]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_factor_of_two_between_replaced_records_names_the_sensitivity(relation):
+    def count(data, size, rng):
+        return np.round(2 * sum(data) + rng.laplace(scale=1, size=size), 6)
+
+    found = dp.audit(count, ([0], [1]), "eps=1", n=8000, rng=0, relation=relation).diagnosis
+    pair = [one for one in found if one.kind in (Fault.SCALE, Fault.SHIFT)]
+    assert len(pair) == 2
+    assert {"2Δ" in one.hint for one in pair} == {relation == "replace"}
+
+
+def test_a_spread_that_differs_is_no_proof_of_a_scale():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=3000), 1 + 2 * rng.normal(size=3000)
+    verdict = dp.audit(dp.from_samples(*scores), claim="eps=1", loss="values")
+    found = verdict.diagnosis[0]
+    assert found.kind is Fault.DATA_DEPENDENT_SCALE
+    assert found.backed.endswith("the cause is a guess")
+    assert "Scores of an attack" in found.hint
+
+
 def test_a_claim_of_chords_says_so_below_its_headline_and_suggests_no_scale():
     points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
     gaussian = (lambda x, size, rng: np.round(x + rng.normal(size=size), 6)), (0.0, 1.0)

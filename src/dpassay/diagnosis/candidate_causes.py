@@ -50,6 +50,8 @@ _COLUMNS, _LABELS, _FEATURES = 48, 300, 5
 _NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
 _CONSTANT = 0.998
+#: Where a part of the output is missing more often, its value does not come back nearly every time.
+_EVERY_TIME = 0.9
 #: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
 #: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
 _LAX = 0.2
@@ -67,6 +69,11 @@ _EXCESS = 1.02
 _NOISE_LOST = 2.0**53
 #: An event that shows so much more than missing values is a cause of its own.
 _MORE = 1.1
+#: The hint where a claim about replacing a record fails by a factor near 2.
+_REPLACED = (
+    "; the factor is near 2: noise for adding or removing a record covers a shift of Δ, and replacing "
+    "one takes 2Δ where it may change a sum by as much"
+)
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
 
@@ -81,6 +88,7 @@ class CandidateCause:
     parts: tuple[Condition, ...] = ()  # an event for each, where several parts are compared
     noise: Noise | None = None
     facts: dict[str, float] = field(default_factory=dict)
+    hint: str = ""  # beside that of its kind
 
     @property
     def event_alone(self) -> bool:
@@ -237,7 +245,7 @@ class CandidateCauses:
         label = labelled(listed[best]) if listed else cut
         if self._breaks(weighed[best]) or self._is_witness(label):
             found = self._categorical(label)
-            if label.words.endswith(" is empty") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
+            if label.code.endswith(" == None") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
                 found = [CandidateCause(Fault.FAILURE, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
@@ -328,11 +336,10 @@ class CandidateCauses:
         """Causes in one number; `several` are those that carry the leak together."""
         cut, _, one = weighed
         found: list[CandidateCause] = []
-        for (value, _), constant, other in zip(
-            one.modes, one.constant, one.sides[::-1], strict=True
-        ):
-            noise_lost = abs(value) > _NOISE_LOST
-            if constant and not noise_lost and np.mean(other == value) < 0.5 and not found:
+        sides = zip(one.sides, one.sides[::-1], one.draws, one.modes, one.constant, strict=True)
+        for side, other, draws, (value, _), constant in sides:
+            exact = constant and side.size >= _EVERY_TIME * draws and abs(value) <= _NOISE_LOST
+            if exact and np.mean(other == value) < 0.5 and not found:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
         if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
@@ -421,7 +428,11 @@ class CandidateCauses:
         covered = noise.scale * allowed
         facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
         kinds = (Fault.SHIFT, Fault.SCALE)
-        pair = [CandidateCause(kind, condition, noise=noise, facts=facts) for kind in kinds]
+        replaced = self.pair is not None and self.pair.relation is Relation.REPLACE_ONE
+        hint = _REPLACED if replaced and 1.9 < shift / covered < 2.1 else ""
+        pair = [
+            CandidateCause(kind, condition, noise=noise, facts=facts, hint=hint) for kind in kinds
+        ]
         return pair if self._shift_first(shift, covered) else pair[::-1]
 
     def _shift_first(self, shift: float, covered: float) -> bool:

@@ -162,7 +162,7 @@ class _Test:
         return Explanation(
             kind=one.kind,
             sentence=sentence,
-            hint=one.kind.hint,
+            hint=one.kind.hint + one.hint * self.claimed,
             part=short(one.condition.part.name),
             condition=one.condition.expression if one.other is None else "",
             numbers=tuple(self.numbers.items()),

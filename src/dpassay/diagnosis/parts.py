@@ -165,8 +165,14 @@ def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
                 if child[0] in ("str", "none"):
                     yield f"{name} has the value {show(child)}", f"{show(child)} in {code}"
         case kind:
-            said = "empty" if kind == "none" else show(template)
-            yield f"{name} is {said}", f"{code} == {show(template)}"
+            yield _is(name, template), f"{code} == {show(template)}" * (kind != "outcome")
+
+
+def _is(name: str, template: Template) -> str:
+    """That a part of an output is this one, as a person reads it."""
+    if template[0] == "outcome":
+        return f"the mechanism {show(template)}"
+    return f"{name} is {'the empty text' if template == ('str', '') else show(template)}"
 
 
 @lru_cache(maxsize=1 << 14)
@@ -206,7 +212,7 @@ def failing(example: Template) -> Condition:
     """That an output holds NaN or ±∞, or that there is none; named by an example."""
     leaf = next(one for one in leaves_of(example) if fails(one))
     if leaf[0] == "outcome":
-        return Condition(_FAILING, 1, 1, "", f"the mechanism fails ({show(leaf)})")
+        return Condition(_FAILING, 1, 1, "", _is("", leaf))
     code = "not np.all(np.isfinite(output))"
     return Condition(_FAILING, 1, 1, code, f"the output holds {show(leaf)}")
 
@@ -216,7 +222,7 @@ def equal(template: Template) -> Condition:
     part = Part("the output", "", by_structure(lambda one: float(one == template)))
     text = show(template)
     words = template[0] in ("seq", "str") and all(leaf[0] == "str" for leaf in leaves_of(template))
-    return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text}")
+    return Condition(part, 1, 1, f"output == {text}" * words, _is("the output", template))
 
 
 def structure_codes(outputs: Outputs) -> AnyArray:

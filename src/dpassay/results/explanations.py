@@ -37,7 +37,9 @@ class Fault(StrEnum):
     )
     DATA_DEPENDENT_SCALE = (
         "data-dependent scale",
-        "the quantities that the scale of the noise is computed from: one of them depends on the data",
+        "the quantities that the scale of the noise is computed from: one of them may depend on the "
+        "data. To confirm, print that scale on both inputs: if it is the same, something else spreads. "
+        "Scores of an attack have a spread of their own, which is no scale of a noise",
     )
     SHIFT = (
         "shift",
