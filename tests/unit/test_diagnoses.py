@@ -492,6 +492,147 @@ def test_outputs_that_fail_more_often_on_one_input_are_a_failure(bad):
     assert verdict.diagnosis[0].kind is Fault.FAILURE
 
 
+@pytest.mark.parametrize("rows", [1, 30])
+def test_values_that_are_missing_more_often_on_one_input_are_suppression(rows):
+    """In the same words for all that stands for a missing value, and for frames and lists of records."""
+
+    pd = pytest.importorskip("pandas")
+
+    def frame(column):
+        return lambda age, income, gone: pd.DataFrame({"age": age, "income": column(income, gone)})
+
+    def with_none(values, gone):
+        return [None if lost else float(value) for value, lost in zip(values, gone, strict=True)]
+
+    def records(age, income, gone):
+        cells = zip(age.tolist(), np.where(gone, np.nan, income).tolist(), strict=True)
+        return [dict(zip(("age", "income"), row, strict=True)) for row in cells]
+
+    def release(made):
+        def one(x, rng):
+            age, income = np.round(rng.laplace([[40], [10]], 2.0, (2, rows)), 2)
+            return made(age, income, rng.random(rows) < (0.6 if x else 0.05))
+
+        return dp.from_function(one)
+
+    said = set()
+    for made in (
+        frame(lambda values, gone: np.where(gone, np.nan, values)),
+        frame(lambda values, gone: pd.Series(with_none(values, gone), dtype=object)),
+        frame(lambda values, gone: pd.array(with_none(values, gone), dtype="Float64")),
+        records,
+    ):
+        (one,) = dp.audit(release(made), (0, 1), "eps=1", n=800, rng=0).diagnosis
+        assert one.kind is Fault.SUPPRESSION
+        assert one.part == "the share of missing values of 'income'"
+        assert str(one).endswith("; the cause is a guess)")
+        shares = re.findall(r"([\d.]+)% on the (?:first|second)", one.sentence)[:2]
+        assert [float(share) / 100 for share in shares] == pytest.approx([0.05, 0.6], abs=0.03)
+        said.add(one.sentence)
+    assert len(said) == 1
+
+
+def test_a_value_that_shows_more_than_missing_values_is_named_first():
+    pd = pytest.importorskip("pandas")
+
+    def release(x, rng):
+        city = np.array(["Oslo", "Lima"] + ["Suva"] * x)[rng.integers(2 + x, size=20)]
+        age = np.where(rng.random(20) < (0.2 if x else 0.1), None, 50)
+        return pd.DataFrame({"city": city, "age": age})
+
+    found = dp.audit(dp.from_function(release), (0, 1), "eps=0.2", n=4000, rng=0).diagnosis
+    assert [one.kind for one in found[:2]] == [Fault.SUPPORT, Fault.SUPPRESSION]
+    assert "'Suva'" in found[0].sentence
+
+
+def test_a_category_of_a_table_is_found_however_many_tables_there_are():
+    pd = pytest.importorskip("pandas")
+
+    def release(x, rng):  # each table is a structure of its own
+        city = np.array(["Oslo", "Lima"] + ["Suva"] * x)[rng.integers(2 + x, size=20)]
+        return pd.DataFrame({"city": city})
+
+    for n in (400, 4000):
+        found = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=n, rng=0).diagnosis
+        assert found[0].kind is Fault.SUPPORT
+
+
+@pytest.mark.parametrize(("noise", "claim"), [("normal", dp.GaussianDP(1.0)), ("laplace", "eps=1")])
+@pytest.mark.parametrize("others", [0.5, 2.0])
+def test_a_shift_and_its_noise_are_both_given(noise, claim, others):
+    """One coordinate of four moves; its noise is half of what is needed. The bits of doubles tell too."""
+
+    def release(x, size, rng):
+        scales = [others, others, 0.5, others]
+        return np.array([0, 0, x, 0]) + getattr(rng, noise)(scale=scales, size=(size, 4))
+
+    verdict = dp.audit(release, (0, 1), claim, n=8000, rng=0)
+    assert {Fault.SCALE, Fault.SHIFT} < {one.kind for one in verdict.diagnosis}
+    assert Fault.SUPPORT not in [one.kind for one in verdict.diagnosis]
+    said = str(verdict)  # a few of them
+    assert ("shift: output[2] moves" in said) == ("scale: consistent with" in said)
+
+
+def rare_output(output):
+    return lambda x, rng: output if rng.random() < (0.1 if x else 0.6) else "abc"
+
+
+def raising(x, rng):
+    if rng.random() < (0.1 if x else 0.6):
+        raise ValueError
+    return "abc"
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (raising, "the mechanism raised ValueError in"),
+        (rare_output(""), "the output is the empty text in"),
+        (rare_output({"a": ""}), "output['a'] is the empty text in"),
+        (rare_output(None), "the output is None in"),
+    ],
+)
+def test_special_outputs_are_named_as_what_they_are(release, said):
+    sampling = dp.Sampling(on_error="outcome", progress=False)
+    verdict = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=2000, rng=0, sampling=sampling)
+    assert said in verdict.diagnosis[0].sentence
+    assert "is raised" not in str(verdict)
+
+
+def test_a_value_that_comes_back_in_half_of_the_draws_has_noise():
+    def release(x, size, rng):
+        share = rng.random(size)
+        outputs = np.empty(size, dtype=object)
+        for k, (u, noise) in enumerate(zip(share, rng.laplace(size=size), strict=True)):
+            known = u < (0.18 if x else 0.5)
+            outputs[k] = [7.0] if known else [round(5 + noise, 3)] if x and u < 0.9 else []
+        return outputs
+
+    found = dp.audit(release, (0, 1), "eps=0.5", n=6000, rng=0).diagnosis
+    assert Fault.NO_NOISE not in [one.kind for one in found]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_factor_of_two_between_replaced_records_names_the_sensitivity(relation):
+    def count(data, size, rng):
+        return np.round(2 * sum(data) + rng.laplace(scale=1, size=size), 6)
+
+    found = dp.audit(count, ([0], [1]), "eps=1", n=8000, rng=0, relation=relation).diagnosis
+    pair = [one for one in found if one.kind in (Fault.SCALE, Fault.SHIFT)]
+    assert len(pair) == 2
+    assert {"2Δ" in one.hint for one in pair} == {relation == "replace"}
+
+
+def test_a_spread_that_differs_is_no_proof_of_a_scale():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=3000), 1 + 2 * rng.normal(size=3000)
+    verdict = dp.audit(dp.from_samples(*scores), claim="eps=1", loss="values")
+    found = verdict.diagnosis[0]
+    assert found.kind is Fault.DATA_DEPENDENT_SCALE
+    assert found.backed.endswith("the cause is a guess")
+    assert "Scores of an attack" in found.hint
+
+
 def test_a_claim_of_chords_says_so_below_its_headline_and_suggests_no_scale():
     points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
     gaussian = (lambda x, size, rng: np.round(x + rng.normal(size=size), 6)), (0.0, 1.0)

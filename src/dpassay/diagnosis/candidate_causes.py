@@ -26,8 +26,11 @@ from dpassay.diagnosis.parts import (
     fails,
     featured,
     in_bits,
+    in_words,
     labelled,
     labels,
+    missing,
+    missing_shares,
     sorted_difference,
     structure_codes,
     structures,
@@ -41,12 +44,14 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Fault
 
-#: Coordinates, structures, labels and features that are looked at, at most.
-_COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
+#: Coordinates, labels and features that are looked at, at most.
+_COLUMNS, _LABELS, _FEATURES = 48, 300, 5
 #: An output occurs on one side only if it is so much rarer on the other.
 _NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
 _CONSTANT = 0.998
+#: Where a part of the output is missing more often, its value does not come back nearly every time.
+_EVERY_TIME = 0.9
 #: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
 #: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
 _LAX = 0.2
@@ -62,6 +67,13 @@ _RATIO, _LARGE_RATIO = 1.2, 1.5
 _EXCESS = 1.02
 #: Doubles above this have no digits left for noise: a huge input alone may make outputs constant.
 _NOISE_LOST = 2.0**53
+#: An event that shows so much more than missing values is a cause of its own.
+_MORE = 1.1
+#: The hint where a claim about replacing a record fails by a factor near 2.
+_REPLACED = (
+    "; the factor is near 2: noise for adding or removing a record covers a shift of Δ, and replacing "
+    "one takes 2Δ where it may change a sum by as much"
+)
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
 
@@ -76,6 +88,7 @@ class CandidateCause:
     parts: tuple[Condition, ...] = ()  # an event for each, where several parts are compared
     noise: Noise | None = None
     facts: dict[str, float] = field(default_factory=dict)
+    hint: str = ""  # beside that of its kind
 
     @property
     def event_alone(self) -> bool:
@@ -109,7 +122,8 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.REPRESENTATION, in_bits(self.bits)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
-        found += self._numerical(sure=not found and len(self._structures[0]) == 1)
+        lost = any(one.kind in (Fault.SUPPRESSION, Fault.FAILURE) for one in found)
+        found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
         if not found and self.event is not None:  # the witness is all there is
             found = self._categorical(witnessed(self.event))
         for one in found:
@@ -147,6 +161,10 @@ class CandidateCauses:
         i, j = np.round(hits).astype(np.int64)
         return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
 
+    def _alone(self, condition: Condition) -> float:
+        """What an event shows."""
+        return float(self._weighed([condition.holds(side).sum() for side in (self.p, self.q)]))
+
     def _best(self, parts: Iterable[Part]) -> list[Weighed]:
         read = (Numbers(part, self.p, self.q) for part in parts)
         return [(*one.best(self.claim), one) for one in read]
@@ -170,8 +188,15 @@ class CandidateCauses:
         kinds, counts = self._structures
         if len(kinds) == 1:
             return []
-        top = np.argsort(-counts.sum(axis=0), kind="stable")[:_KINDS]
+        top = np.argsort(-counts.sum(axis=0), kind="stable")
         kinds, counts = [kinds[k] for k in top], counts[:, top]
+        suppression = self._suppression(kinds)
+        if suppression:
+            event = suppression[0].condition
+            other = witnessed(self.event) if self.event is not None else event
+            more = self._alone(other) > _MORE * self._alone(event)
+            also = self._categorical(other) if more else []
+            return self._labels(kinds, counts, event) + suppression + also
         bad = [k for k, one in enumerate(kinds) if fails(one)]
         for failure in [failing(kinds[k]) for k in bad[:1]]:
             broken = self._breaks(self._weighed(counts[:, bad].sum(axis=1)))
@@ -189,18 +214,38 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
-    def _labels(self, kinds: Sequence[Template], counts: Any) -> list[CandidateCause]:
-        """Keys and values that tell; or the number of values, if that tells more."""
+    def _suppression(self, kinds: Sequence[Template]) -> list[CandidateCause]:
+        """More values under a key of all outputs are missing on one input."""
+        keys = frozenset.intersection(*(frozenset(missing_shares(one)) for one in kinds))
+        shares = self._best(map(missing, sorted(keys)[:_COLUMNS]))
+        best = max(shares, key=lambda one: one[1], default=None)
+        if best is None or not self._breaks(best[1]):
+            return []
+        suppressed = CandidateCause(Fault.SUPPRESSION, in_words(best[0]))
+        also = self._categorical(suppressed.condition)
+        return [suppressed, *(one for one in also if one.kind is Fault.DELTA)]
+
+    def _labels(
+        self, kinds: Sequence[Template], counts: Any, beside: Condition | None = None
+    ) -> list[CandidateCause]:
+        """Keys and values that tell more than `beside`; or the number of values, if it tells more."""
         cut, by_size, _ = self._best([SIZE])[0]
-        listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
-        has = np.array([[label in labels(one) for label in listed] for one in kinds], dtype=float)
-        weighed = self._weighed(counts @ has) if listed else np.zeros(1)
+        often: dict[tuple[str, str], Any] = {}
+        for one, of_one in zip(kinds, counts.T, strict=True):
+            for each in labels(one):
+                often[each] = often.get(each, 0) + of_one
+        apart = {each: abs(i / len(self.p) - j / len(self.q)) for each, (i, j) in often.items()}
+        listed = sorted(often, key=lambda each: (-apart[each], each))[:_LABELS]
+        hits = np.array([often[each] for each in listed]).reshape(-1, 2)
+        weighed = self._weighed(hits.T) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
+        if beside is not None and weighed[best] <= _MORE * self._alone(beside):
+            return []
         found = []
         label = labelled(listed[best]) if listed else cut
         if self._breaks(weighed[best]) or self._is_witness(label):
             found = self._categorical(label)
-            if label.words.endswith(" is empty") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
+            if label.code.endswith(" == None") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
                 found = [CandidateCause(Fault.FAILURE, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
@@ -208,9 +253,14 @@ class CandidateCauses:
 
     # --- numbers
 
-    def _numerical(self, *, sure: bool) -> list[CandidateCause]:
-        """Causes in the numbers; unless `sure`, only if they break the claim by themselves."""
+    def _numerical(self, *, sure: bool, lost: bool = False) -> list[CandidateCause]:
+        """Causes in the numbers; unless `sure`, only if they break the claim by themselves.
+
+        If values are `lost`, a cause by itself, only numbers that all outputs have are looked at.
+        """
         columns = [(*one.best(self.claim), one) for one in self._columns()]
+        if lost:
+            columns = [one for one in columns if one[2].draws == tuple(map(len, one[2].sides))]
         most = max((theta for _, theta, _ in columns), default=0.0)
         found: list[CandidateCause] = []
         if len(columns) > 1:
@@ -260,7 +310,10 @@ class CandidateCauses:
         part = CandidateCause(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
         others = float(np.median([max(one.spreads) for _, _, one in quiet]))
         small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
-        return found + ([part, *single] if small else [*single[:1], part, *single[1:]])
+        if small:
+            return [*found, part, *single]
+        known = len(single) if not any(best[2].constant) else 1
+        return [*found, *single[:known], part, *single[known:]]
 
     def _shared(self, columns: Sequence[Weighed], most: float) -> list[CandidateCause]:
         """Two coordinates with the same noise, whose difference or sum shows more than either."""
@@ -283,11 +336,10 @@ class CandidateCauses:
         """Causes in one number; `several` are those that carry the leak together."""
         cut, _, one = weighed
         found: list[CandidateCause] = []
-        for (value, _), constant, other in zip(
-            one.modes, one.constant, one.sides[::-1], strict=True
-        ):
-            noise_lost = abs(value) > _NOISE_LOST
-            if constant and not noise_lost and np.mean(other == value) < 0.5 and not found:
+        sides = zip(one.sides, one.sides[::-1], one.draws, one.modes, one.constant, strict=True)
+        for side, other, draws, (value, _), constant in sides:
+            exact = constant and side.size >= _EVERY_TIME * draws and abs(value) <= _NOISE_LOST
+            if exact and np.mean(other == value) < 0.5 and not found:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
         if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
@@ -310,7 +362,9 @@ class CandidateCauses:
     def _cut_off(self, one: Numbers) -> bool:
         """Whether the witness never happens on one input, where fitted Laplace noise gives it hits."""
         noise = one.noise
-        if self.event is None or noise is None or noise.family != "Laplace":
+        if self.event is None or self.event.of_representation:
+            return False
+        if noise is None or noise.family != "Laplace":
             return False
         low, high = sorted(self.event.count(side) for side in (self.p, self.q))
         return low == 0 and high * math.exp(-one.shift / noise.scale) > _EXPECTED
@@ -374,7 +428,11 @@ class CandidateCauses:
         covered = noise.scale * allowed
         facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
         kinds = (Fault.SHIFT, Fault.SCALE)
-        pair = [CandidateCause(kind, condition, noise=noise, facts=facts) for kind in kinds]
+        replaced = self.pair is not None and self.pair.relation is Relation.REPLACE_ONE
+        hint = _REPLACED if replaced and 1.9 < shift / covered < 2.1 else ""
+        pair = [
+            CandidateCause(kind, condition, noise=noise, facts=facts, hint=hint) for kind in kinds
+        ]
         return pair if self._shift_first(shift, covered) else pair[::-1]
 
     def _shift_first(self, shift: float, covered: float) -> bool:

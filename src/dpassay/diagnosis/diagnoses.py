@@ -28,7 +28,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.provenance import Guarantee
 from dpassay.privacy.relations import Pair
 from dpassay.privacy.tradeoff_claims import CHORDS
-from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
+from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture, leading
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.sampling.samples import Batch
@@ -86,7 +86,7 @@ def diagnose(
             candidates = _without_claim(candidates)
         if CHORDS in claim.notes:  # the curve that the points are of may be kept
             candidates = [one for one in candidates if one.kind not in (Fault.SCALE, Fault.SHIFT)]
-        candidates = candidates[:_GIVEN]
+        candidates = list(leading(candidates, _GIVEN))
         fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(candidates), 1)
@@ -162,7 +162,7 @@ class _Test:
         return Explanation(
             kind=one.kind,
             sentence=sentence,
-            hint=one.kind.hint,
+            hint=one.kind.hint + one.hint * self.claimed,
             part=short(one.condition.part.name),
             condition=one.condition.expression if one.other is None else "",
             numbers=tuple(self.numbers.items()),
@@ -199,6 +199,11 @@ class _Test:
         what = one.condition.words
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
+        if one.kind is Fault.SUPPRESSION:
+            sides = (one.condition.part.read(side) for side in (self.batch.p, self.batch.q))
+            first, second = (number(100 * float(np.nanmean(side))) for side in sides)
+            missing = f"{first}% on the first input and {second}% on the second"
+            what = f"{one.condition.part.name}: {missing}; {what}"
         never = f"in {number(100 * b)}%" if b else "never"
         beginning = _BEGINNINGS.get(one.kind, "") * self.claimed
         said = (

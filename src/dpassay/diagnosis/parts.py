@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -32,11 +32,13 @@ from dpassay.outputs.templates import (
     shown_key,
     written_in,
 )
-from dpassay.rounding import number
+from dpassay.rounding import number, rounded_down
 from dpassay.sampling.samples import Batch, Sizes
 
 #: The name of the part that says whether the witness event happens.
 WITNESS = "the witness event"
+#: How the name of a share of missing values begins.
+_MISSING = "the share of missing values of "
 #: Leaves that stand for a failure.
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
 #: Leaves of a structure that are read one by one, at most.
@@ -163,8 +165,43 @@ def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
                 if child[0] in ("str", "none"):
                     yield f"{name} has the value {show(child)}", f"{show(child)} in {code}"
         case kind:
-            said = "empty" if kind == "none" else show(template)
-            yield f"{name} is {said}", f"{code} == {show(template)}"
+            yield _is(name, template), f"{code} == {show(template)}" * (kind != "outcome")
+
+
+def _is(name: str, template: Template) -> str:
+    """That a part of an output is this one, as a person reads it."""
+    if template[0] == "outcome":
+        return f"the mechanism {show(template)}"
+    return f"{name} is {'the empty text' if template == ('str', '') else show(template)}"
+
+
+@lru_cache(maxsize=1 << 14)
+def missing_shares(template: Template) -> dict[str, float]:
+    """The share of missing values under each key of a table or a dictionary: None, and NaN in a table."""
+    table = template[0] == "seq"
+    rows = template[1] if table else (template,)
+    if not all(row[0] == "dict" for row in rows):
+        return {}
+    gone: dict[str, list[bool]] = {}
+    for key, child in (entry for row in rows for entry in row[1]):
+        column = child[0] == "seq"
+        lost = {"none", "nan"} if table or column else {"none"}
+        cells = child[1] if column else (child,)
+        gone.setdefault(shown_key(key), []).extend(cell[0] in lost for cell in cells)
+    return {key: sum(of_key) / max(len(of_key), 1) for key, of_key in gone.items()}
+
+
+def missing(key: str) -> Part:
+    """The share of values that are missing under a key."""
+    share = by_structure(lambda one: missing_shares(one).get(key, math.nan))
+    return Part(f"{_MISSING}{key}", "", share)
+
+
+def in_words(cut: Condition) -> Condition:
+    """A threshold of such a share, as a person reads it."""
+    of = cut.part.name.removeprefix(_MISSING)
+    some = f"at least {rounded_down(100 * cut.low)}% of the values of {of} are missing"
+    return replace(cut, said=some if cut.low < 1 else f"every value of {of} is missing")
 
 
 SIZE = Part("the number of values in the output", "", by_structure(size))
@@ -175,7 +212,7 @@ def failing(example: Template) -> Condition:
     """That an output holds NaN or ±∞, or that there is none; named by an example."""
     leaf = next(one for one in leaves_of(example) if fails(one))
     if leaf[0] == "outcome":
-        return Condition(_FAILING, 1, 1, "", f"the mechanism fails ({show(leaf)})")
+        return Condition(_FAILING, 1, 1, "", _is("", leaf))
     code = "not np.all(np.isfinite(output))"
     return Condition(_FAILING, 1, 1, code, f"the output holds {show(leaf)}")
 
@@ -185,7 +222,7 @@ def equal(template: Template) -> Condition:
     part = Part("the output", "", by_structure(lambda one: float(one == template)))
     text = show(template)
     words = template[0] in ("seq", "str") and all(leaf[0] == "str" for leaf in leaves_of(template))
-    return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text}")
+    return Condition(part, 1, 1, f"output == {text}" * words, _is("the output", template))
 
 
 def structure_codes(outputs: Outputs) -> AnyArray:

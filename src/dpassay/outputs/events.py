@@ -235,7 +235,8 @@ def of_keys(
     else:
         if whole:
             names, free = _listed(layout, whole)
-            parts.append(f"output is {_or(names)}")
+            raised = all(layout.part(key).template[0] == "outcome" for key in whole)
+            parts.append(f"{'the mechanism' if raised else 'output is'} {_or(names)}")
         if otherwise:
             rare = "of a kind that was rare or not seen in training"
             parts.append(f"output is {'no finite number' if _all_numbers(layout) else rare}")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -36,7 +37,9 @@ class Fault(StrEnum):
     )
     DATA_DEPENDENT_SCALE = (
         "data-dependent scale",
-        "the quantities that the scale of the noise is computed from: one of them depends on the data",
+        "the quantities that the scale of the noise is computed from: one of them may depend on the "
+        "data. To confirm, print that scale on both inputs: if it is the same, something else spreads. "
+        "Scores of an attack have a spread of their own, which is no scale of a noise",
     )
     SHIFT = (
         "shift",
@@ -65,6 +68,11 @@ class Fault(StrEnum):
         "failure",
         "inputs that the code does not handle: NaN, ±∞, empty data or groups, too few rows, exceptions",
     )
+    SUPPRESSION = (
+        "suppression",
+        "the rule that leaves out values (small counts, rare values), if it reads the data; the noise of "
+        "the result that it reads, if it reads that; or a computation that gives no value for some data",
+    )
     ORDER_OR_SIZE = (
         "order or size",
         "what decides how many parts the output has, or their order: it follows the data",
@@ -82,6 +90,10 @@ class Fault(StrEnum):
         made = str.__new__(cls, value)
         made._value_, made.hint = value, hint
         return made
+
+
+#: Causes that are a reading of what is exact: other causes have the same outputs.
+_GUESSES = (Fault.SHIFT, Fault.SCALE, Fault.DATA_DEPENDENT_SCALE, Fault.SUPPRESSION)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +156,7 @@ class Explanation(Record):
         if self.confidence is None:
             return str(self.guarantee)
         sure = level(self.confidence)
-        cause = self.kind in (Fault.SHIFT, Fault.SCALE)
+        cause = self.kind in _GUESSES
         return f"{self.guarantee} bounds, with confidence {sure}" + "; the cause is a guess" * cause
 
     def __str__(self) -> str:
@@ -186,12 +198,26 @@ class Belief(Record):
         )
 
 
+class _OfKind(Protocol):
+    @property
+    def kind(self) -> Fault: ...
+
+
+_Cause = TypeVar("_Cause", bound=_OfKind)
+
+
+def leading(causes: Sequence[_Cause], many: int) -> Sequence[_Cause]:
+    """The first causes, one more if that keeps together shift and scale: draws tell their ratio alone."""
+    split = {one.kind for one in causes[many - 1 : many + 1]} == {Fault.SHIFT, Fault.SCALE}
+    return causes[: many + split]
+
+
 def explained(
     diagnosis: Sequence[Explanation], belief: Belief | None = None
 ) -> list[tuple[str, str]]:
     """Rows for a terminal: the causes, where to look for the first, what it means for a person."""
     rows = []
-    for k, one in enumerate(diagnosis[:_SAID]):
+    for k, one in enumerate(leading(diagnosis, _SAID)):
         if one.kind is Fault.NONE:
             rows.append(("searched" if one.numbers else "cause", one.sentence))
         else:
