@@ -386,7 +386,8 @@ def test_numbers_of_one_name_are_summed_over_lists_inside_of_rows():
 def test_a_column_is_named_rather_than_a_statistic_with_the_same_values(seed):
     rng = np.random.default_rng(seed)
     tables = [
-        [{"age": x + rng.laplace(), "height": 170 + rng.normal()} for _ in range(300)] for x in (0, 3)
+        [{"age": x + rng.laplace(), "height": 170 + rng.normal()} for _ in range(300)]
+        for x in (0, 3)
     ]
     (best, _), *_ = best_features(*(from_raw(rows, 300) for rows in tables), 40)
     assert best.name == "age"

@@ -19,11 +19,14 @@ from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import COUNTS, About, Guarantee
-from dpassay.results.blindness import why_blind
+from dpassay.results.blindness import EXCHANGED, why_blind
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.sampling.samples import Samples, Source
+
+#: Standard deviations from which on the event is likelier on the other input than was declared.
+_CLEARLY = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +159,8 @@ def audit_counts(
     best = tests[key.index(max(key))][1]
     violated = p_value <= gamma
     detectable = smallest_detectable(best, claim, level)
-    blind = why_blind(claim, violated, detectable, counts)
+    exchanged = _exchanged(counts, likelier)
+    blind = EXCHANGED if exchanged else why_blind(claim, violated, detectable, counts)
     budget = [(words, level) for words, _ in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
@@ -178,8 +182,22 @@ def audit_counts(
             method=COUNTS,
             guarantee=Guarantee.EXACT,
             n=(counts.n, counts.m),
-            notes=() if claim.set_by_events else (_EVENTS_ONLY,),
+            notes=(*exchanged, *(() if claim.set_by_events else (_EVENTS_ONLY,))),
         ),
+    )
+
+
+def _exchanged(counts: Counts, likelier: str | None) -> tuple[str, ...]:
+    """A note where the event is clearly likelier on the other input than was declared."""
+    i, n, j, m = counts
+    p, q, mean = i / n, j / m, (i + j) / (n + m)
+    noise = math.sqrt(mean * (1 - mean) * (1 / n + 1 / m))
+    if likelier is None or (q - p if likelier == "first" else p - q) <= _CLEARLY * noise:
+        return ()
+    now = "second" if likelier == "first" else "first"
+    return (
+        f"the event is likelier on the {now} input here ({100 * p:.3g}% against {100 * q:.3g}%), but was "
+        f"to be on the {likelier}: were the two exchanged? That direction alone is tested",
     )
 
 
