@@ -424,6 +424,12 @@ def _notes(choice: Selection, claims: int, event: Event) -> list[str]:
         )
     if event.live:
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
+    left = choice.source.remaining
+    if choice.source.files and left is not None and max(left):
+        notes.append(
+            f"n left {left[0]:,} and {left[1]:,} rows of the two files unused: without n (-n) all rows "
+            "are used"
+        )
     notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]
     return notes
 

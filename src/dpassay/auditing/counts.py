@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from dpassay.learning.event_selection import SelectedEvent
 from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import COUNTS, About, Guarantee
+from dpassay.privacy.provenance import COUNTS, About, Guarantee, Origin
 from dpassay.results.blindness import EXCHANGED, why_blind
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
@@ -63,13 +64,22 @@ class EventTest:
     def witness(self, source: Source) -> Witness:
         """The event and its counts on either input; of samples also in the rows that did not test."""
         i, n, j, m = (int(c) for c in self.row)
-        event, level, known = self.found.event, self.level + self.spent or None, None
+        level, known = self.level + self.spent or None, None
+        event = replace(self.found.event, words=_of_column(self.found.event.words, source.files))
         if isinstance(source, Samples):
             rest = source.without_last((n, m))
             p, q = (sum(map(event.count, side)) for side in rest)
             known = i + p, n + sum(map(len, rest[0])), j + q, m + sum(map(len, rest[1]))
         made = Witness.of(event, (i, n, j, m), source.pair)
         return replace(made, level=level, in_all_rows=known)
+
+
+def _of_column(words: str, files: Sequence[Origin]) -> str:
+    """The words of an event, with the name of the column where a table has a single one."""
+    names = files[0].columns if files else ()
+    if len(names) != 1 or names == ("1",) or not names[0].isprintable():
+        return words
+    return re.sub(r"(?<!['\w])output(?!['\w])", lambda _: names[0], words)
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:

@@ -426,7 +426,7 @@ class Ranking(Record):
         listed = [k for k in np.sort(big).tolist() if factors[k]]
         hidden = int(np.count_nonzero(factors)) - len(listed)
         error = 1e-4 if hidden else _ROUNDING
-        shifts = shifts + np.array(features.parts[0].origins)
+        shifts[list(features.parts[0].columns)] += features.parts[0].origins
         names = [_less(name, shift) for name, shift in zip(features.names, shifts, strict=True)]
         names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
         terms = [f"{_to(error / units[k], factors[k])}·{names[k]}" for k in listed]

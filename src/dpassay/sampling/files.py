@@ -83,6 +83,9 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns that may tell two tables apart for reasons that are no matter of the mechanism."""
     several = len(p.columns) > 1
     for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
+        if several and all(c.dtype.kind == "O" and all(v is None for v in c) for c in columns):
+            without = as_option("drop", [*p.origin.left_out, name])
+            yield f"column {name!r} is empty in both tables: leave it out with {without}"
         numbers = [_finite_numbers(column) for column in columns]
         whole = [bool(np.all(one == np.floor(one))) for one in numbers]
         if min(map(len, numbers)) >= FEW and whole[0] != whole[1]:
@@ -102,7 +105,7 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
-                f"out with {as_option('drop', [name])}"
+                f"out with {as_option('drop', [*p.origin.left_out, name])}"
             )
 
 

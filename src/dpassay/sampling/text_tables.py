@@ -84,14 +84,16 @@ class Marks(NamedTuple):
         return " ".join(f"--{name} {shlex.quote(mark)}" for name, mark in own)
 
     def check(self) -> Marks:
-        """Refuse marks that cannot be told apart from digits or from each other."""
+        """Refuse marks that cannot be told apart from digits or from each other.
+
+        Points that separate thousands leave the comma as the decimal mark.
+        """
         checks.one_of("decimal", self.decimal, (".", ","))
         checks.one_of("thousands", self.thousands, (*_THOUSANDS, *_SPACES[1:]))
-        if self.decimal == self.thousands:
-            other = "," if self.decimal == "." else "."
+        if self.decimal == self.thousands == ",":
             raise InvalidInput(
-                f"decimal and thousands must differ, both are {self.decimal!r}; is the decimal mark "
-                f"{other!r}? Then add --decimal {other} (decimal={other!r} in Python)"
+                "decimal and thousands must differ, both are ','; is the decimal mark '.'? Then leave "
+                "--decimal out (decimal= in Python)"
             )
         try:
             "".encode(self.encoding)
@@ -100,7 +102,7 @@ class Marks(NamedTuple):
                 f"encoding must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16', got "
                 f"{checks.shown(self.encoding)}"
             ) from None
-        return self
+        return self._replace(decimal=",") if self.thousands == "." else self
 
     @property
     def separator(self) -> str:
