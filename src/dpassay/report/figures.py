@@ -21,7 +21,7 @@ from dpassay.report.embed import drawing
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.view import capital, percent
-from dpassay.rounding import number
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.theme import column, unchecked
 
 #: Rows of the table behind a chart.
@@ -33,8 +33,16 @@ _DELTAS = np.geomspace(1e-9, 0.3, 25)
 
 #: The axis of δ is logarithmic where a smaller δ is claimed.
 _SMALL_DELTA = 0.01
-#: A witness with an error smaller than this, or larger than 1 less this, lies in a corner.
+#: A witness that is rarer than this on both inputs, or its complement, lies in a corner.
 _CORNER = 0.005
+
+#: How the points of lines are rounded that are bounds.
+_BOUNDS = {
+    "certified": rounded_down,
+    "measured": rounded_down,
+    "lower bound": rounded_down,
+    "certified from above": rounded_up,
+}
 
 Box: TypeAlias = tuple[float, float, float, float]
 Rows: TypeAlias = list[list[str]]
@@ -79,10 +87,20 @@ def figure(
 def tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line], *, most: int = _ROWS
 ) -> Table:
-    """At most so many points of each line as columns and rows; blank where a line has no point."""
+    """At most so many points of each line as columns and rows; blank where a line has no point.
+
+    Bounds are rounded to the safe side.
+    """
     shown = [{float(x[k]): float(y[k]) for k in some(x.size, most)} for x, y in lines.values()]
     at = sorted({x for line in shown for x in line})
-    rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
+    sides = [_BOUNDS.get(name, number) for name in lines]
+    rows = [
+        [
+            number(x),
+            *(form(line[x]) if x in line else "" for form, line in zip(sides, shown, strict=True)),
+        ]
+        for x in at
+    ]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 
@@ -122,12 +140,15 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             f"its {percent(verdict.confidence)} confidence {'box' if tested is None else 'region'}; the "
             "verdict rests on its own test, not on the picture."
         )
-        if min(*point, 1 - point[0], 1 - point[1]) < _CORNER:
+        often = point[0], 1 - point[1]
+        if max(often) < _CORNER or min(often) > 1 - _CORNER:
+            kind = "rare" if max(often) < _CORNER else "frequent"
             caption.append(
-                "The witness is a rare event: it lies so near a corner that the picture does not show on "
-                "which side of the claimed curve it is. The table has its numbers."
+                f"The witness is a {kind} event: it lies so near a corner that the picture does not show "
+                "on which side of the claimed curve it is. The table has its numbers."
             )
-        a0, a1, b0, b1 = map(number, box)
+        a0, b0 = map(rounded_down, box[::2])
+        a1, b1 = map(rounded_up, box[1::2])
         blank = [""] * (len(lines) - 1)
         counted = [
             [*(f"{number(rate)} (counted)" for rate in point), *blank],
