@@ -1,7 +1,6 @@
 """Two files of draws: columns that go together, and what is refused because it would mislead."""
 
 import datetime
-import re
 
 import numpy as np
 import pandas as pd
@@ -492,34 +491,6 @@ def test_a_column_without_a_common_value_is_noted():
     frames[1]["batch"] -= 8
     verdict = dp.audit(dp.from_samples(*frames), claim="eps=1")
     assert not any("occurs in both" in note for note in verdict.about.notes)
-
-
-def test_columns_to_leave_out_are_named_with_those_that_already_are():
-    rng = np.random.default_rng(0)
-    frames = [
-        pd.DataFrame(
-            {
-                "out": rng.laplace(size=400),
-                "run": rng.integers(k, k + 9, size=400),
-                "date": pd.date_range("2024-01-01", periods=400),
-                "comment": [None] * 400,
-            }
-        )
-        for k in (0, 10)
-    ]
-    remarks = dp.from_samples(*frames, drop=["date"]).remarks
-    assert any("drop=['date', 'run'] (--drop date,run)" in one for one in remarks)
-    assert any("column 'comment' is empty in both tables" in one for one in remarks)
-
-
-def test_the_witness_of_a_single_column_names_it_and_unused_rows_are_noted(write):
-    rng = np.random.default_rng(0)
-    columns = [np.round(x + rng.laplace(size=900), 2).tolist() for x in (0, 3)]
-    texts = ["\n".join(["score", *map(str, column)]) for column in columns]
-    samples = dp.from_samples(write("p.csv", texts[0]), write("q.csv", texts[1]))
-    verdict = dp.audit(samples, claim="eps=1", n=800, rng=0)
-    assert re.match("score [<≥]", str(verdict.witness.event))
-    assert any("n left 100 and 100 rows" in note for note in verdict.about.notes)
 
 
 def test_integers_beyond_doubles_are_compared_as_written(write):

@@ -345,14 +345,16 @@ def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
         _refuse_grouped(cells)
     missing = _among(cells, _MISSING)
     if not missing.any():
-        return Column(_typed(cells, marks))
+        values, slashes = _typed(cells, marks)
+        return Column(values, slashes=slashes)
     written = _where(cells, missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
             "and are different outputs; write them alike, or another word for one of them"
         )
-    return Column(_typed(_where(cells, ~missing), marks), ~missing)
+    values, slashes = _typed(_where(cells, ~missing), marks)
+    return Column(values, ~missing, slashes=slashes)
 
 
 def _refuse_grouped(cells: Any) -> None:
@@ -369,18 +371,21 @@ def _refuse_grouped(cells: Any) -> None:
         )
 
 
-def _typed(cells: Any, marks: Marks) -> AnyArray:
-    """Cells with a value: numbers, booleans, dates, or objects if there are words among them."""
+def _typed(cells: Any, marks: Marks) -> tuple[AnyArray, str]:
+    """Cells with a value: numbers, booleans, dates, or objects if there are words among them.
+
+    With how dates are written, if they have slashes.
+    """
     if len(cells) == 0:
-        return as_objects(())
+        return as_objects(()), ""
     if (found := _numbers(cells)) is not None:
         _refuse_spellings(cells)
-        return found
-    if (found := dates(cells)) is not None:
-        return found
+        return found, ""
+    if (dated := dates(cells)) is not None:
+        return dated
     true, false = _among(cells, _TRUE), _among(cells, _FALSE)
     if (true | false).all():
-        return true
+        return true, ""
     separated = _matches(cells, _SEPARATED)
     if cell := _first(cells, separated):
         fitting = ", ".join(
@@ -408,7 +413,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
         written = _where(cells, number)
         mixed[number] = _numbers(written)
         _refuse_spellings(written)
-    return mixed
+    return mixed, ""
 
 
 def _refuse_spellings(cells: Any) -> None:
