@@ -65,6 +65,21 @@ def test_a_leak_of_one_coordinate_is_written_as_one_comparison(seed):
     assert dp.replay(again, zoo.Gaussian(), n=10_000, rng=seed + 1).violated
 
 
+def test_the_note_about_a_fitted_classifier_is_about_the_witness():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(6)
+
+    def rows(x):
+        a = x + rng.laplace(size=1500)
+        return pd.DataFrame({"a": a, "b": a * a + rng.normal(size=1500)}).round(3)
+
+    verdict = dp.audit(dp.from_samples(rows(0), rows(1)), claim="eps=0.3", rng=6)
+    assert "polynomial" in verdict.about.method  # of the plane, which no file holds
+    event, notes = verdict.witness.event, verdict.about.notes
+    assert event.live == any("fitted classifier" in note for note in notes)
+    assert not event.live
+
+
 def test_ten_coordinates_by_a_learned_score_that_is_written_as_a_polynomial(seed):
     shift = np.arange(-4.0, 6.0)
     pair = (np.zeros(10), shift / np.linalg.norm(shift))

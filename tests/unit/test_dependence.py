@@ -319,6 +319,9 @@ def test_a_counter_or_a_time_beside_the_value_is_noticed():
         with pytest.warns(DependenceWarning, match="rises from draw to draw"):
             verdict = dp.audit(dp.from_function(output), (0.0, 1.0), "eps=1", n=400, rng=0)
         assert verdict.guarantee == "heuristic"
+    rows = [{"meta": {"t": k, "m": 1.0}, "out": float(rng.laplace())} for k in range(800)]
+    with pytest.warns(DependenceWarning, match=r"column output\['meta'\]\['t'\] rises"):
+        dp.from_samples(rows[:400], rows[400:])
     rows = [{"id": k, "out": float(rng.laplace())} for k in range(800)]
     with pytest.warns(DependenceWarning, match="column 'id' rises"):
         dp.from_samples(rows[:400], rows[400:])

@@ -383,12 +383,24 @@ def test_numbers_of_one_name_are_summed_over_lists_inside_of_rows():
     assert named([orders])[0, "summaries", "the sum of any p"] == 8
 
 
-def test_counted_values_are_said_to_occur():
+def test_a_column_is_named_rather_than_a_statistic_with_the_same_values(seed):
+    rng = np.random.default_rng(seed)
+    tables = [
+        [{"age": x + rng.laplace(), "height": 170 + rng.normal()} for _ in range(300)]
+        for x in (0, 3)
+    ]
+    (best, _), *_ = best_features(*(from_raw(rows, 300) for rows in tables), 40)
+    assert best.name == "age"
+
+
+def test_an_output_is_said_to_contain_counted_values():
     one = Feature("values", 1, "the number of times that city = 'Suva'")
-    assert one.event(1.0, True) == "city = 'Suva' occurs"
-    assert one.event(1.0, False) == "city = 'Suva' does not occur"
-    assert one.event(3.0, True) == "city = 'Suva' occurs at least 3 times"
-    assert one.event(3.0, False) == "city = 'Suva' occurs fewer than 3 times"
+    assert one.event(1.0, True) == "the output contains city = 'Suva'"
+    assert one.event(1.0, False) == "the output does not contain city = 'Suva'"
+    assert one.event(3.0, True) == "the output contains city = 'Suva' at least 3 times"
+    assert one.event(3.0, False) == "the output contains city = 'Suva' fewer than 3 times"
+    anywhere = Feature("anywhere", 1, "the number of occurrences of 'Suva'")
+    assert anywhere.event(1.0, False) == "the output does not contain 'Suva'"
     assert Feature("summaries", 1, "x1").event(0.5, False) == "x1 < 0.5"
 
 

@@ -38,6 +38,33 @@ def test_a_claim_about_one_order_of_the_pair_has_no_delta_for_both():
     assert tuple(drawn.columns) == ("ε", "δ, estimate")
 
 
+def test_bounds_behind_a_figure_are_rounded_to_the_safe_side():
+    curve = dp.Spectrum([0.0, 1.0], [0.5, 0.3], lower=[0.123456, 0.1], upper=[0.654321, 0.4])
+    drawn = figures.spectrum("k", curve, None)
+    assert list(drawn.rows[0][2:]) == ["0.1234", "0.6544"]
+    verdict = dp.audit_counts(184, 1000, 450, 1000, "eps=0.5")
+    (*_, (alpha, beta, *_)) = figures.tradeoff("k", verdict, None).rows
+    _, (a0, a1, b0, b1) = figures._counted_point(verdict)
+    for text, low, high in ((alpha, a0, a1), (beta, b0, b1)):
+        shown = [float(end) for end in text.split("[")[1][:-1].split(", ")]
+        assert shown[0] <= low < high <= shown[1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((3, 1000, 1, 1000), "a rare event"),
+        ((999, 1000, 996, 1000), "a frequent event"),
+        ((500, 1000, 1, 1000), ""),
+        ((999, 1000, 1, 1000), ""),
+    ],
+)
+def test_only_an_event_that_is_rare_on_both_inputs_is_said_to_be(counts, said):
+    caption = figures.tradeoff("k", dp.audit_counts(*counts, "eps=1"), None).caption
+    assert ("near a corner" in caption) == bool(said)
+    assert said in caption
+
+
 ORDERS = np.array([1.5, 2.0, 4.0, 8.0])
 
 

@@ -111,3 +111,31 @@ def test_tables_of_one_row_and_columns_alone_may_be_outputs_without_noise(seed):
     alone = [[pd.DataFrame({"n": [n, n]}) for _ in range(N)] for n in (100, 101)]
     for tables in (one_row, alone):
         assert dp.audit(dp.from_samples(*tables), claim="eps=1").violated
+
+
+def test_columns_to_leave_out_are_named_with_those_that_already_are():
+    rng = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame(
+            {
+                "out": rng.laplace(size=400),
+                "run": rng.integers(k, k + 9, size=400),
+                "date": pd.date_range("2024-01-01", periods=400),
+                "comment": [None] * 400,
+            }
+        )
+        for k in (0, 10)
+    ]
+    remarks = dp.from_samples(*frames, drop=["date"]).remarks
+    assert any("drop=['date', 'run'] (--drop date,run)" in one for one in remarks)
+    assert any("column 'comment' is empty in both tables" in one for one in remarks)
+
+
+def test_the_witness_of_a_single_column_names_it_and_unused_rows_are_noted(write):
+    rng = np.random.default_rng(0)
+    columns = [np.round(x + rng.laplace(size=900), 2).tolist() for x in (0, 3)]
+    texts = ["\n".join(["score", *map(str, column)]) for column in columns]
+    samples = dp.from_samples(write("p.csv", texts[0]), write("q.csv", texts[1]))
+    verdict = dp.audit(samples, claim="eps=1", n=800, rng=0)
+    assert re.match("score [<≥]", str(verdict.witness.event))
+    assert any("n left 100 and 100 rows" in note for note in verdict.about.notes)

@@ -109,9 +109,34 @@ def test_the_script_counts_the_witness(mechanism, seed):
         assert abs(found - share) < 5 * math.sqrt(0.25 / 4000 + 0.25 / 9000)
 
 
+def test_a_polynomial_of_columns_selects_the_rows_that_were_counted(seed):
+    """Columns that are nearly multiples of each other, far from 0: rounded factors select other rows."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+
+    def table(shift):
+        income = 5000 + rng.normal(0, 3, 3000)
+        tax = 2 * income + rng.normal(0, 0.02, 3000) + 0.03 * shift
+        return pd.DataFrame({"income": income, "tax": tax, "note": rng.normal(0, 1, 3000) - income})
+
+    files = table(0), table(1)
+    witness = dp.audit(dp.from_samples(*files), claim="eps=0.3", loss="linear", rng=seed).witness
+    words = str(witness.event).replace("·", "*").replace("−", "-").replace("≥", ">=")
+    script = expression(witness.event, ["income", "tax", "note"])
+    for code in (words, script):
+        i, j = (
+            sum(
+                bool(eval(code, {"np": np, "output": row, **row}))
+                for row in rows.to_dict("records")
+            )
+            for rows in files
+        )
+        assert (i, 3000, j, 3000) == witness.in_all_rows
+
+
 def test_another_event_is_counted_only_if_it_exceeds_the_claim(seed):
     mechanism = lambda x, size, rng: x + rng.normal(size=(size, 3))  # noqa: E731
-    verdict = dp.audit(mechanism, (0.0, 1.0), "mu=1.6", n=12_000, loss="logistic", rng=seed)
+    verdict = dp.audit(mechanism, (0.0, 1.0), "mu=1.6", n=12_000, loss="boosting", rng=seed)
     assert verdict.violated
     assert expression(verdict.witness.event) == ""
     assert "```python" not in issue(verdict)

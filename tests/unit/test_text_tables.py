@@ -12,7 +12,7 @@ from tests.helpers import listed, same
 import dpassay as dp
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import Unreadable
-from dpassay.sampling.files import read_table
+from dpassay.sampling.files import read_pair, read_table
 from dpassay.sampling.text_tables import Marks, split_text
 
 
@@ -270,8 +270,7 @@ def test_marks_that_do_not_fit_are_refused():
         numbers("x;y\n1,5;1\n1.5;2\n", decimal=",")
     with pytest.raises(dp.errors.InvalidInput, match=r"must differ.*is the decimal mark '\.'"):
         Marks(",", ",").check()
-    with pytest.raises(dp.errors.InvalidInput, match="add --decimal ,"):
-        Marks(thousands=".").check()
+    assert Marks(thousands=".").check() == Marks(",", ".")
     with pytest.raises(dp.errors.InvalidInput, match="encoding must be .* got 'cp12520'"):
         Marks(encoding="cp12520").check()
 
@@ -327,5 +326,9 @@ def test_dates_that_may_be_read_in_two_ways_are_noted(twin, seed):
         for note in dp.from_samples(draws("p", 13), draws("q", 13)).remarks
     )
     assert not dp.from_samples(draws("p", 29), draws("q", 29)).remarks
-    with pytest.raises(UnreadableFile, match="holds dates in p.* and words in q"):
-        dp.from_samples(draws("p", 29), draws("q", 13))
+    p, q = read_pair(draws("p", 29), draws("q", 13))  # one reading fits both files
+    assert {column.dtype.kind for column in (*p.columns, *q.columns)} == {"M"}
+    assert {str(day)[5:7] for day in q.columns[0]} == {"03"}
+    american = twin("q", {"day": [f"03/{day:02}/2024" for day in range(1, 30)] * 9})
+    with pytest.raises(UnreadableFile, match=r"dates such as 31/12/2024 in p.* 12/31/2024 in q"):
+        dp.from_samples(draws("p", 29), american)

@@ -33,6 +33,7 @@ from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
 from dpassay.errors import InvalidInput
 from dpassay.learning.separation import evenest_share, separates
 from dpassay.notions.all_notions import profile_of
+from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.families import Family, delta_of, last_refuted
@@ -389,7 +390,7 @@ def _about(
         n=tuple((choice.spent + counted.counts[0, [1, 3]]).tolist()),
         seed=choice.source.seed,
         pair=choice.source.pair,
-        notes=(*bits, *_notes(choice, claims), *choice.source.notes),
+        notes=(*bits, *_notes(choice, claims, found.best.found.event), *choice.source.notes),
         files=choice.source.files,
         digest=choice.source.digest,
     )
@@ -405,7 +406,7 @@ def _method(choice: Selection) -> str:
     return said if choice.divergence.share == 1.0 else f"{said}, and {event}"
 
 
-def _notes(choice: Selection, claims: int) -> list[str]:
+def _notes(choice: Selection, claims: int, event: Event) -> list[str]:
     notes = list(choice.claim.notes)
     if len(choice.pairs) > 1:
         notes.append(
@@ -421,8 +422,14 @@ def _notes(choice: Selection, claims: int) -> list[str]:
             else f"two tests share the error probability: {100 * share:.3g} % for the bound of the "
             "divergence, the rest for the test of the event"
         )
-    if any(found.event.live for found in choice.events):
+    if event.live:
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
+    left = choice.source.remaining
+    if choice.source.files and left is not None and max(left):
+        notes.append(
+            f"n left {left[0]:,} and {left[1]:,} rows of the two files unused: without n (-n) all rows "
+            "are used"
+        )
     notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]
     return notes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,12 +19,15 @@ from dpassay.learning.event_selection import SelectedEvent
 from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import COUNTS, About, Guarantee
-from dpassay.results.blindness import why_blind
+from dpassay.privacy.provenance import COUNTS, About, Guarantee, Origin
+from dpassay.results.blindness import EXCHANGED, why_blind
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.sampling.samples import Samples, Source
+
+#: Standard deviations from which on the event is likelier on the other input than was declared.
+_CLEARLY = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +64,22 @@ class EventTest:
     def witness(self, source: Source) -> Witness:
         """The event and its counts on either input; of samples also in the rows that did not test."""
         i, n, j, m = (int(c) for c in self.row)
-        event, level, known = self.found.event, self.level + self.spent or None, None
+        level, known = self.level + self.spent or None, None
+        event = replace(self.found.event, words=_of_column(self.found.event.words, source.files))
         if isinstance(source, Samples):
             rest = source.without_last((n, m))
             p, q = (sum(map(event.count, side)) for side in rest)
             known = i + p, n + sum(map(len, rest[0])), j + q, m + sum(map(len, rest[1]))
         made = Witness.of(event, (i, n, j, m), source.pair)
         return replace(made, level=level, in_all_rows=known)
+
+
+def _of_column(words: str, files: Sequence[Origin]) -> str:
+    """The words of an event, with the name of the column where a table has a single one."""
+    names = files[0].columns if files else ()
+    if len(names) != 1 or names == ("1",) or not names[0].isprintable():
+        return words
+    return re.sub(r"(?<!['\w])output(?!['\w])", lambda _: names[0], words)
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:
@@ -157,7 +170,8 @@ def audit_counts(
     best = tests[key.index(max(key))][1]
     violated = p_value <= gamma
     detectable = smallest_detectable(best, claim, level)
-    blind = why_blind(claim, violated, detectable, counts)
+    exchanged = _exchanged(counts, likelier)
+    blind = EXCHANGED if exchanged else why_blind(claim, violated, detectable, counts)
     budget = [(words, level) for words, _ in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
@@ -179,8 +193,22 @@ def audit_counts(
             method=COUNTS,
             guarantee=Guarantee.EXACT,
             n=(counts.n, counts.m),
-            notes=() if claim.set_by_events else (_EVENTS_ONLY,),
+            notes=(*exchanged, *(() if claim.set_by_events else (_EVENTS_ONLY,))),
         ),
+    )
+
+
+def _exchanged(counts: Counts, likelier: str | None) -> tuple[str, ...]:
+    """A note where the event is clearly likelier on the other input than was declared."""
+    i, n, j, m = counts
+    p, q, mean = i / n, j / m, (i + j) / (n + m)
+    noise = math.sqrt(mean * (1 - mean) * (1 / n + 1 / m))
+    if likelier is None or (q - p if likelier == "first" else p - q) <= _CLEARLY * noise:
+        return ()
+    now = "second" if likelier == "first" else "first"
+    return (
+        f"the event is likelier on the {now} input here ({100 * p:.3g}% against {100 * q:.3g}%), but was "
+        f"to be on the {likelier}: were the two exchanged? That direction alone is tested",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
-from dpassay.results.blindness import EXCHANGED, Blind
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -31,8 +29,6 @@ from dpassay.sampling.samples import Samples, Source, one_source, warned
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.
 _REPLAY = 1 << 16
-#: Standard deviations from which on the event is likelier on the other input than it was.
-_CLEARLY = 4.0
 #: Draws a side that are looked at for signs of dependence, where the first result had some.
 _LOOKED_AT = 200
 
@@ -113,13 +109,9 @@ def replay(
     verdict = audit_counts(i, n_p, j, n_q, claim, confidence=confidence, likelier=likelier)
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
     guarantee = verdict.guarantee.downgraded(source.doubts)
-    swapped = _swapped(verdict.witness, likelier)
-    blind = EXCHANGED if swapped else Blind(verdict.blind_cause, verdict.blind)
     return replace(
         verdict,
         guarantee=guarantee,
-        blind=blind.words,
-        blind_cause=blind.cause,
         witness=replace(verdict.witness, event=event, pair=pair),
         about=replace(
             verdict.about,
@@ -127,7 +119,7 @@ def replay(
             guarantee=guarantee,
             seed=source.seed,
             pair=pair,
-            notes=(*notes, *swapped, *verdict.about.notes, *source.notes),
+            notes=(*notes, *verdict.about.notes, *source.notes),
             files=source.files,
         ),
     )
@@ -207,18 +199,3 @@ def _check_kinds(event: Event, source: Samples) -> None:
             f'the event "{event}" is about outputs of another kind than these; give fresh draws in the '
             "form of those it was found in: numbers for numbers, rows of as many columns for rows"
         )
-
-
-def _swapped(counted: Witness, likelier: str) -> tuple[str, ...]:
-    """A note where the event is clearly likelier on the other input than it was."""
-    p, q, n, m = counted.p, counted.q, counted.n_p, counted.n_q
-    mean = (counted.hits_p + counted.hits_q) / (n + m)
-    noise = math.sqrt(mean * (1 - mean) * (1 / n + 1 / m))
-    if (q - p if likelier == "first" else p - q) <= _CLEARLY * noise:
-        return ()
-    now = "second" if likelier == "first" else "first"
-    return (
-        f"the event is likelier on the {now} input here ({100 * p:.3g}% against {100 * q:.3g}%), and was "
-        f"on the {likelier} where it was found: were the two exchanged? A replay tests that direction "
-        "alone",
-    )

@@ -173,7 +173,9 @@ def plan(
     power: float = option(0.9, "The probability of detecting this excess."),
     confidence: opt.Confidence = 0.95,
     shape: str = option(
-        "coin", "How the excess shows: coin (the best case), laplace or gaussian noise."
+        "coin",
+        "How the excess shows: coin (the best case), laplace or gaussian noise, which is "
+        "simulated (up to a minute).",
     ),
     event: float | None = option(None, "Its probability on the input where it is rarer (coin)."),
     *,

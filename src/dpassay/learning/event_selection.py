@@ -29,7 +29,7 @@ from dpassay.scores.fit import Score
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
 #: Where one feature gives an event, another score must exceed it by so many times that margin; and where
 #: one feature or some categories do, its event must, counted as theirs is, by this share of the bound.
-_READABLE, _AS_GOOD = 2.0, 0.003
+_READABLE, _AS_GOOD = 2.0, 0.02
 #: How many times the penalty for many thresholds is subtracted by default; see docs/methods/audit.md.
 _CONSERVATIVE = 2.0
 #: The same where hit rates come from a calibrated fit.

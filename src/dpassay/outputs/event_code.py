@@ -13,7 +13,7 @@ from dpassay._typing import FloatArray
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.keys import Layout, Part
 from dpassay.outputs.named_features import NamedFeatures
-from dpassay.outputs.score_models import Features, Polynomial, Ranking, Steps
+from dpassay.outputs.score_models import FAR, Features, Polynomial, Ranking, Steps
 from dpassay.outputs.templates import INNER, NUMBER, Template, paths
 
 #: Longer expressions are not written.
@@ -49,6 +49,8 @@ def _of_feature(event: Event, ranking: Ranking, columns: Sequence[str]) -> str |
             plain=True, width=1, parts=[Part(template=("number",))]
         ) as number, Polynomial() as model:
             return _line("output", _of_polynomial(event, ranking, number, model), [], [])
+        case Features(plain=True) as several, Polynomial() as model:
+            return _of_several(event, ranking, several, model)
     if ranking.feature is None or not isinstance(ranking.model, Steps):
         return None
     name, code = ranking.feature, ""
@@ -81,6 +83,27 @@ def _of_polynomial(event: Event, ranking: Ranking, number: Features, model: Poly
     )
     inside = [(np.polyval(terms, z) >= 0) == event.above for z in middle]
     return [ends for ends, there in zip(itertools.pairwise(edges), inside, strict=True) if there]
+
+
+def _of_several(event: Event, ranking: Ranking, rows: Features, model: Polynomial) -> str | None:
+    """A polynomial of several numbers, computed as `Polynomial.score` does, to the last bit."""
+    part = rows.parts[0]
+    found = [code for code, leaf in paths(part.template) if leaf == NUMBER]
+    if any(part.origins) or len(found) != rows.width or not _plain(part.template):
+        return None
+    numbers = ", ".join(
+        f"({code} - {c!r}) / {s!r}"
+        for code, c, s in zip(found, rows.centre.tolist(), rows.scale.tolist(), strict=True)
+    )
+    terms = [f"{w!r} * z[{k}]" for k, w in enumerate(model.linear.tolist()) if w]
+    products = zip(model.weights.tolist(), model.pairs.tolist(), strict=True)
+    terms += [f"{w!r} * (z[{i}] * z[{j}])" for w, (i, j) in products if w]
+    total = " + ".join([repr(model.offset), *terms])
+    a, b = ranking.line
+    return (
+        f"(z := np.clip([{numbers}], {-FAR}, {FAR})) is not None and "
+        f"{a!r} + {b!r} * ({total}) {'>=' if event.above else '<='} {event.cut!r}"
+    )
 
 
 def _of_keys(event: Event, layout: Layout) -> str | None:

@@ -220,6 +220,8 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
 _OTHERS = ("blocks", "block rows", "target")
 #: How the names of counted values begin, unless outputs have one value each.
 _TIMES = "the number of times that "
+#: And how those of values in any column do.
+_OCCURRENCES = "the number of occurrences of "
 #: What a text contains, by the part that it is split into.
 _WORDS = {
     "classes of characters": "",
@@ -246,17 +248,17 @@ class Feature(Record):
 
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
-        if self.family != "values":
+        if self.family not in ("values", "anywhere"):
             return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
-        said = self.name.removeprefix(_TIMES)
+        said = self.name.removeprefix(_TIMES).removeprefix(_OCCURRENCES)
         often = f"{'at least' if above else 'fewer than'} {written(at)} times"
         if self.subject:
             verb = said.removeprefix(self.subject).split(maxsplit=1)[0]
             denied = f"{self.subject} {_DENIED[verb]}{said.removeprefix(f'{self.subject} {verb}')}"
             return (said if above else denied) if at == 1 else f"{said} {often}"
         if at != 1:
-            return f"{said} occurs {often}"
-        return f"{said} {'occurs' if above else 'does not occur'}"
+            return f"the output contains {said} {often}"
+        return f"the output {'contains' if above else _DENIED['contains']} {said}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +381,7 @@ def _holds(table: LeafTable, leaf: int, empty: str = "{} is empty") -> str:
     return f"{column} {word} {value}"
 
 
-def _alone(table: LeafTable, leaf: int) -> bool:
+def single_in_column(table: LeafTable, leaf: int) -> bool:
     """Whether no output has several values in the column of a leaf."""
     return bool(np.bincount(table.owner[table.column == table.column[leaf]]).max() == 1)
 
@@ -391,7 +393,7 @@ def subject_of(table: LeafTable, family: str, leaf: int) -> str:
     for part in _WORDS:
         if _column(table, leaf).startswith(f"{part} of "):
             return _column(table, leaf).removeprefix(f"{part} of ")
-    statement = _alone(table, leaf) and not _is_key(table, leaf)
+    statement = single_in_column(table, leaf) and not _is_key(table, leaf)
     return _assigned(table, leaf)[0] if statement else ""
 
 
@@ -409,7 +411,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
                 return f"{_TIMES}{_holds(table, first, 'an empty {}')}"
             return " is ".join(_assigned(table, first))
         case "anywhere":
-            return f"the number of occurrences of {value(first)}"
+            return f"{_OCCURRENCES}{value(first)}"
         case "rows" | "distinct":
             row = np.flatnonzero(table.rows == table.rows[first]).tolist()
             if family == "rows":
@@ -420,7 +422,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             counted = "places" if alone and not _is_key(table, first) else "rows"
             return f"the number of {counted} with {holds(first)} and {holds(second)}"
         case "by_key":
-            if _alone(table, second):
+            if single_in_column(table, second):
                 return f"{column(second)} where {holds(first)} (0 elsewhere)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
@@ -431,7 +433,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "summaries":
             name, statistic = column(first), STATISTICS[second]
             if statistic == "value":  # of several numbers the least
-                return name if _alone(table, first) else f"the minimum of {name}"
+                return name if single_in_column(table, first) else f"the minimum of {name}"
             return name if name.startswith("the output's ") else f"the {statistic} of {name}"
         case "larger":
             return f"the number of rows in which {column(first)} is larger than {column(second)}"

@@ -17,7 +17,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.representations import Bits, Letters, LowestBit
-from dpassay.outputs.templates import written_in
+from dpassay.outputs.templates import all_digits, written_in
 from dpassay.records import Record
 from dpassay.rounding import decimals
 
@@ -31,11 +31,13 @@ LARGEST = 30.0
 _LARGE = 1e100
 #: Terms of a polynomial that are listed.
 _LISTED = 4
+#: The error of a standardised term of a polynomial whose terms are all listed, at most.
+_ROUNDING = 1e-9
 _CHUNK = 1 << 16
 #: Codes of a table end here.
 _MOST_CODES = 1 << 20
 #: Standardised coordinates end here for a polynomial, which one far outlier would decide otherwise.
-_FAR = 20.0
+FAR = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,14 @@ class Features(Record):
         if len(columns) == self.width and all(isinstance(key, str) for key in columns):
             return columns
         return [f"x{k + 1}" for k in range(self.width)]
+
+    @property
+    def shifts(self) -> FloatArray:
+        """Round numbers near the centres of coordinates that lie far from 0: sums of these cancel."""
+        near = zip(self.centre.tolist(), self.scale.tolist(), strict=True)
+        return np.array(
+            [round(c, -math.floor(math.log10(s))) if abs(c) > 5 * s else 0.0 for c, s in near]
+        )
 
     @classmethod
     def learn(cls, p: KeyedDraws, q: KeyedDraws, least: float = 0.0) -> Features:
@@ -179,7 +189,7 @@ class Polynomial(Record):
         """The value of each row, term by term: a matrix product rounds by the size of the block."""
         total = np.empty(len(rows))
         for start in range(0, len(rows), _CHUNK):
-            held = np.clip(rows[start : start + _CHUNK], -_FAR, _FAR).T.copy()
+            held = np.clip(rows[start : start + _CHUNK], -FAR, FAR).T.copy()
             part = total[start : start + _CHUNK]
             part[:] = self.offset
             for weight, x in zip(self.linear, held, strict=True):
@@ -191,7 +201,7 @@ class Polynomial(Record):
 
 def expanded(rows: FloatArray, pairs: IntArray) -> FloatArray:
     """The coordinates, held to ±20, and the products of the listed pairs of them."""
-    held = np.clip(rows, -_FAR, _FAR)
+    held = np.clip(rows, -FAR, FAR)
     if not len(pairs):
         return held
     return np.hstack([held, held[:, pairs[:, 0]] * held[:, pairs[:, 1]]])
@@ -371,8 +381,8 @@ class Ranking(Record):
                 listed = "; ".join(chosen.features[k].name for k in order)
                 sign = "≥" if above else "≤"
                 return f"the score of {len(model.linear)} features {sign} {cut:.4g}: {listed}; …"
-            case Features(), Parity() as model:
-                names = ", ".join(f"x{k + 1}" for k in model.column.tolist())
+            case Features() as features, Parity() as model:
+                names = ", ".join(features.names[k] for k in model.column.tolist())
                 odd = (model.value[1] > model.value[0]) == above
                 return f"{'an odd' if odd else 'an even'} number of {names} is high"
             case Features(plain=True) as features, Polynomial() as model:
@@ -384,7 +394,12 @@ class Ranking(Record):
     ) -> str | None:
         """The polynomial of the coordinates themselves, or where it is at least 0."""
         a, b = self.line
-        c, s = features.centre, features.scale
+        kind = features.parts[0].template[0]
+        alone = kind == "number" or (
+            len(features.parts[0].template) == 2 and kind in ("date", "duration")
+        )
+        s, shifts = features.scale, features.shifts
+        c = features.centre - (0.0 if alone else shifts)
         i, j = model.pairs.T
         with np.errstate(over="ignore", invalid="ignore"):
             linear = b * model.linear[: features.width] / s
@@ -396,26 +411,40 @@ class Ranking(Record):
             return None
         sign = 1.0 if above else -1.0
         offset, linear, weights = sign * offset, sign * linear, sign * weights
-        kind, first = features.parts[0].template[0], (i == 0) & (j == 0)
-        alone = kind == "number" or (
-            len(features.parts[0].template) == 2 and kind in ("date", "duration")
-        )
+        first = (i == 0) & (j == 0)
         if alone and not linear[1:].any() and not weights[~first].any():  # of a date the seconds
             of_one = np.array([weights[first].sum(), linear[0], offset])
             return _of_number(
                 of_one,
                 c[0],
-                _FAR * s[0],
+                FAR * s[0],
                 partial(_rounded, kind, features.parts[0], decimals(1e-4 * s[0])),
             )
-        names = features.names
-        names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
         factors = np.concatenate([linear, weights])
-        big = np.argsort(-np.abs(factors), kind="stable")[: 2 * _LISTED]
-        terms = [f"{factors[k]:+.4g}·{names[k]}" for k in np.sort(big) if factors[k]]
-        hidden = int(np.count_nonzero(factors)) - len(terms)
-        shown = " ".join([f"{offset:+.4g}", *terms]).removeprefix("+")
+        units = np.concatenate([s, s[i] * s[j]])  # what a standardised term of 1 is
+        big = np.argsort(-np.abs(factors * units), kind="stable")[: 2 * _LISTED]
+        listed = [k for k in np.sort(big).tolist() if factors[k]]
+        hidden = int(np.count_nonzero(factors)) - len(listed)
+        error = 1e-4 if hidden else _ROUNDING
+        shifts[list(features.parts[0].columns)] += features.parts[0].origins
+        names = [_less(name, shift) for name, shift in zip(features.names, shifts, strict=True)]
+        names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
+        terms = [f"{_to(error / units[k], factors[k])}·{names[k]}" for k in listed]
+        shown = " ".join([_to(error, offset), *terms]).removeprefix("+")
         return shown + (f" + {hidden} smaller terms" if hidden > 0 else "") + " ≥ 0"
+
+
+def _less(name: str, shift: float) -> str:
+    """A coordinate without a constant."""
+    return (
+        name if not shift else f"({name} {'−' if shift > 0 else '+'} {all_digits([abs(shift)])[0]})"
+    )
+
+
+def _to(resolution: float, number: float) -> str:
+    """A signed number, with an error of at most a resolution."""
+    size = math.log10(abs(number) / resolution) if number else 0.0
+    return f"{number:+.{min(max(math.ceil(size), 1), 17)}g}"
 
 
 def _of_number(

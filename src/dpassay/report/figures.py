@@ -37,7 +37,7 @@ _ROUNDED = dict.fromkeys(("certified", "measured", "lower bound"), rounded_down)
 
 #: The axis of δ is logarithmic where a smaller δ is claimed.
 _SMALL_DELTA = 0.01
-#: A witness with an error smaller than this, or larger than 1 less this, lies in a corner.
+#: A witness that is rarer than this on both inputs, or its complement, lies in a corner.
 _CORNER = 0.005
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -83,7 +83,10 @@ def figure(
 def tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line], *, most: int = _ROWS
 ) -> Table:
-    """At most so many points of each line as columns and rows; blank where a line has no point."""
+    """At most so many points of each line as columns and rows; blank where a line has no point.
+
+    Bounds are rounded to the safe side.
+    """
     shown = [
         {float(x[k]): _ROUNDED.get(name, number)(float(y[k])) for k in some(x.size, most)}
         for name, (x, y) in lines.items()
@@ -129,12 +132,15 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             f"its {percent(verdict.confidence)} confidence {'box' if tested is None else 'region'}; the "
             "verdict rests on its own test, not on the picture."
         )
-        if min(*point, 1 - point[0], 1 - point[1]) < _CORNER:
+        often = point[0], 1 - point[1]
+        if max(often) < _CORNER or min(often) > 1 - _CORNER:
+            kind = "rare" if max(often) < _CORNER else "frequent"
             caption.append(
-                "The witness is a rare event: it lies so near a corner that the picture does not show on "
-                "which side of the claimed curve it is. The table has its numbers."
+                f"The witness is a {kind} event: it lies so near a corner that the picture does not show "
+                "on which side of the claimed curve it is. The table has its numbers."
             )
-        a0, a1, b0, b1 = map(number, box)
+        a0, b0 = map(rounded_down, box[::2])
+        a1, b1 = map(rounded_up, box[1::2])
         blank = [""] * (len(lines) - 1)
         counted = [
             [*(f"{number(rate)} (counted)" for rate in point), *blank],

@@ -28,7 +28,7 @@ class Cause(enum.StrEnum):
     EMPTY_EVENT = "empty event"  # the event that was tested never or always happened
     FEW_DRAWS = "few draws"
     FAILED_SEARCH = "failed search"
-    EXCHANGED = "exchanged inputs"  # of a replay: the event is likelier on the other input
+    EXCHANGED = "exchanged inputs"  # the event is likelier on the other input than was declared
 
 
 class Blind(NamedTuple):
@@ -98,9 +98,9 @@ _REMEDIES = {
     "on which it varies",
     Cause.CHANGED_OUTPUTS: "make every call independent of those before: look for a budget that is "
     "spent, a cache",
-    Cause.EXCHANGED: "exchange the two inputs, or the two files, and replay again",
+    Cause.EXCHANGED: "exchange the two inputs (files, counts) if their order is wrong, and test again",
 }
-#: Of a replay, which tests one direction alone.
+#: Of a replay, or of counts with `likelier`, which test one direction alone.
 EXCHANGED = Blind(Cause.EXCHANGED, "the two inputs seem to be exchanged")
 
 

@@ -51,6 +51,7 @@ class Column:
     present: BoolArray | None = None  # None if no value is missing
     absent: BoolArray | None = None  # rows that lack the key, all of them missing; None if none do
     problem: str = ""  # why its cells cannot be read; refused if the column is used
+    slashes: str = ""  # how its dates are written where they have slashes: 31/12/2024 or 12/31/2024
 
     @property
     def rows(self) -> int:
@@ -290,22 +291,27 @@ def cast(cells: Any, kind: Any) -> Any | None:
         return None
 
 
-def dates(cells: Any) -> AnyArray | None:
+#: How dates with slashes are written, and what makes them ISO dates.
+_ORDERS = {"31/12/2024": r"\3-\2-\1", "12/31/2024": r"\3-\1-\2"}
+
+
+def dates(cells: Any, slashes: str = "") -> tuple[AnyArray, str] | None:
     """Cells as dates or times, if all are in ISO 8601, or all as 31.12.2024, 31/12/2024 or 12/31/2024.
 
-    Slashes are read where one of the two readings fits all cells.
+    Slashes are read where one of the two readings fits all cells, or as `slashes` says; how is returned.
     """
     written = re.match(r"[0-9]{2}([./])[0-9]{2}\1[0-9]{4}", cells[0].as_py())
     if written is None:
-        return _iso_dates(cells)
+        iso = _iso_dates(cells)
+        return None if iso is None else (iso, "")
     pa, mark = pyarrow_for("reading text", "compute"), re.escape(written[1])
     pattern = f"^([0-9]{{2}}){mark}([0-9]{{2}}){mark}([0-9]{{4}})"
     if not pa.compute.all(pa.compute.match_substring_regex(cells, f"{pattern}([ T].*)?$")).as_py():
         return None
-    orders = (r"\3-\2-\1", r"\3-\1-\2")[: 1 + (written[1] == "/")]
+    ways = {"": _ORDERS["31/12/2024"]} if written[1] == "." else _ORDERS
     rewrite = pa.compute.replace_substring_regex
-    readings = [_iso_dates(rewrite(cells, pattern, order)) for order in orders]
-    found = [one for one in readings if one is not None]
+    readings = ((_iso_dates(rewrite(cells, pattern, order)), way) for way, order in ways.items())
+    found = [(one, way) for one, way in readings if one is not None and slashes in ("", way)]
     return found[0] if len(found) == 1 else None
 
 

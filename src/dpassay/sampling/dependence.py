@@ -15,7 +15,7 @@ import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.templates import Template, leaves_of, number_columns
+from dpassay.outputs.templates import Template, leaves_of, number_columns, paths
 from dpassay.sampling.repeated_draws import MANY, copied, distinct
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
@@ -75,7 +75,8 @@ def _rising(side: Outputs) -> str:
         return ""
     names = _names(side.structures[0])
     rising = (k for k in numbers[:_COLUMNS] if np.all(np.diff(side.value_of(k)) > 0))
-    return next((names.get(k, str(k + 1)) for k in rising), "")
+    codes = [code for code, _ in paths(side.structures[0])]
+    return next((names.get(k, codes[k]) for k in rising), "")
 
 
 def sorted_note(p: Outputs, q: Outputs) -> Iterator[str]:

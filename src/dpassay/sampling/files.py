@@ -42,7 +42,9 @@ from dpassay.sampling.columns import (
     Content,
     Table,
     constants,
+    dates,
     frame_content,
+    pyarrow_for,
     repeated,
 )
 from dpassay.sampling.dependence import may_coincide
@@ -70,7 +72,7 @@ _CAPITALS = 0.05
 def _refuse_writing(p: Content, q: Content) -> None:
     """Refuse columns that were written in two ways."""
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
-        for rule in (_kinds, _digits, _no_number, _capitals):
+        for rule in (_kinds, _slashes, _digits, _no_number, _capitals):
             if found := rule(a, b):
                 raise UnreadableFile(
                     f"{p.column(name)} holds {found[0]} in {p.shown} and {found[1]} in {q.shown}: a "
@@ -83,6 +85,9 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns that may tell two tables apart for reasons that are no matter of the mechanism."""
     several = len(p.columns) > 1
     for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
+        if several and all(c.dtype.kind == "O" and all(v is None for v in c) for c in columns):
+            without = as_option("drop", [*p.origin.left_out, name])
+            yield f"column {name!r} is empty in both tables: leave it out with {without}"
         numbers = [_finite_numbers(column) for column in columns]
         whole = [bool(np.all(one == np.floor(one))) for one in numbers]
         if min(map(len, numbers)) >= FEW and whole[0] != whole[1]:
@@ -102,7 +107,7 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
-                f"out with {as_option('drop', [name])}"
+                f"out with {as_option('drop', [*p.origin.left_out, name])}"
             )
 
 
@@ -137,6 +142,12 @@ def _kinds(a: Column, b: Column) -> _Written:
         " and ".join(kind for kind, _ in found.most_common()) or "nothing" for found in kinds
     )
     return here, there
+
+
+def _slashes(a: Column, b: Column) -> _Written:
+    """Dates with slashes whose day comes first in one file, and whose month does in the other."""
+    both = a.slashes and b.slashes and a.slashes != b.slashes
+    return (f"dates such as {a.slashes}", f"such as {b.slashes}") if both else None
 
 
 def _digits(a: Column, b: Column) -> _Written:
@@ -326,12 +337,20 @@ def _matched(
     if not wanted and len(p.called) > 1:
         refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))
-    p = replace(p, columns=tuple(_zero_one(a, b) for a, b in pairs))
-    q = replace(q, columns=tuple(_zero_one(b, a) for a, b in pairs))
+    p = replace(p, columns=tuple(_as_dates(_zero_one(a, b), b) for a, b in pairs))
+    q = replace(q, columns=tuple(_as_dates(_zero_one(b, a), a) for a, b in pairs))
     _refuse_writing(p, q)
     both = zip(p.columns, q.columns, strict=True)
     arrays = [_same_type(a.array(ABSENT), b.array(ABSENT)) for a, b in both]
     return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
+
+
+def _as_dates(a: Column, b: Column) -> Column:
+    """A column of dates with slashes of which both orders fit: in the order of the other file."""
+    if not b.slashes or a.slashes or a.kinds.keys() != {"words"}:
+        return a
+    found = dates(pyarrow_for("reading text").array(a.values.tolist()), b.slashes)
+    return a if found is None else replace(a, values=found[0], slashes=b.slashes)
 
 
 def _chosen(

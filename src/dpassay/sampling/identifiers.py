@@ -146,7 +146,7 @@ def as_option(name: str, values: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first names as a list in Python."""
+    """The first names as a list in Python; "…" alone where no column is left that could be named."""
     listed = [repr(name) if name != "…" else name for name in names[:8]]
     return f"[{', '.join(listed + ['…'] * (len(names) > 8))}]"
 

@@ -84,14 +84,16 @@ class Marks(NamedTuple):
         return " ".join(f"--{name} {shlex.quote(mark)}" for name, mark in own)
 
     def check(self) -> Marks:
-        """Refuse marks that cannot be told apart from digits or from each other."""
+        """Refuse marks that cannot be told apart from digits or from each other.
+
+        Points that separate thousands leave the comma as the decimal mark.
+        """
         checks.one_of("decimal", self.decimal, (".", ","))
         checks.one_of("thousands", self.thousands, (*_THOUSANDS, *_SPACES[1:]))
-        if self.decimal == self.thousands:
-            other = "," if self.decimal == "." else "."
+        if self.decimal == self.thousands == ",":
             raise InvalidInput(
-                f"decimal and thousands must differ, both are {self.decimal!r}; is the decimal mark "
-                f"{other!r}? Then add --decimal {other} (decimal={other!r} in Python)"
+                "decimal and thousands must differ, both are ','; is the decimal mark '.'? Then leave "
+                "--decimal out (decimal= in Python)"
             )
         try:
             "".encode(self.encoding)
@@ -100,7 +102,7 @@ class Marks(NamedTuple):
                 f"encoding must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16', got "
                 f"{checks.shown(self.encoding)}"
             ) from None
-        return self
+        return self._replace(decimal=",") if self.thousands == "." else self
 
     @property
     def separator(self) -> str:
@@ -343,14 +345,16 @@ def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
         _refuse_grouped(cells)
     missing = _among(cells, _MISSING)
     if not missing.any():
-        return Column(_typed(cells, marks))
+        values, slashes = _typed(cells, marks)
+        return Column(values, slashes=slashes)
     written = _where(cells, missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
             "and are different outputs; write them alike, or another word for one of them"
         )
-    return Column(_typed(_where(cells, ~missing), marks), ~missing)
+    values, slashes = _typed(_where(cells, ~missing), marks)
+    return Column(values, ~missing, slashes=slashes)
 
 
 def _refuse_grouped(cells: Any) -> None:
@@ -367,18 +371,21 @@ def _refuse_grouped(cells: Any) -> None:
         )
 
 
-def _typed(cells: Any, marks: Marks) -> AnyArray:
-    """Cells with a value: numbers, booleans, dates, or objects if there are words among them."""
+def _typed(cells: Any, marks: Marks) -> tuple[AnyArray, str]:
+    """Cells with a value: numbers, booleans, dates, or objects if there are words among them.
+
+    With how dates are written, if they have slashes.
+    """
     if len(cells) == 0:
-        return as_objects(())
+        return as_objects(()), ""
     if (found := _numbers(cells)) is not None:
         _refuse_spellings(cells)
-        return found
-    if (found := dates(cells)) is not None:
-        return found
+        return found, ""
+    if (dated := dates(cells)) is not None:
+        return dated
     true, false = _among(cells, _TRUE), _among(cells, _FALSE)
     if (true | false).all():
-        return true
+        return true, ""
     separated = _matches(cells, _SEPARATED)
     if cell := _first(cells, separated):
         fitting = ", ".join(
@@ -406,7 +413,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
         written = _where(cells, number)
         mixed[number] = _numbers(written)
         _refuse_spellings(written)
-    return mixed
+    return mixed, ""
 
 
 def _refuse_spellings(cells: Any) -> None:

@@ -27,6 +27,7 @@ from dpassay.outputs.leaves import TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
 from dpassay.outputs.named_features import (
     Feature,
     Target,
+    single_in_column,
     subject_of,
     targets_of,
     unit_of,
@@ -48,14 +49,14 @@ _LEAST = 4
 
 
 def _plainness(tables: dict[str, LeafTable], family: str, first: int, second: int) -> int:
-    """How plain a feature is, 0 the plainest: a number, a value or a key, others, parts of texts."""
+    """How plain a feature is, 0 the plainest: one number, a value or a key, others, parts of texts."""
     if family not in tables:
         return 2
     column = tables[family].column_name(first)
     if column.startswith(WHOLE) or column.endswith(TEXT_PARTS):
         return 3
     if (family, second) == ("summaries", VALUE):
-        return 0
+        return 0 if single_in_column(tables[family], first) else 1
     return 1 if family == "values" else 2
 
 
