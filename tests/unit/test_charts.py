@@ -297,10 +297,10 @@ def test_rényi_curves_are_drawn_apart_beyond_what_the_draws_support(seed):
     profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=20_000, rng=seed)
     assert profile.renyi_reach < 32
     lines = dp.charts.within_reach("estimate", profile.renyi_curve, profile.renyi_reach)
-    assert list(lines) == ["estimate", "estimate, may be too small"]
+    assert list(lines) == ["estimate", "estimate, not reliable"]
     assert lines["estimate"][0][-1] == profile.renyi_reach
     for chart in (profile.chart(), dp.charts.compare({"one": profile})):
-        assert "may be too small" in chart.to_json()
+        assert "not reliable" in chart.to_json()
     whole = dp.charts.within_reach("estimate", profile.renyi_curve, np.inf)
     assert list(whole) == ["estimate"]
 
