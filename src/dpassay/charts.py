@@ -109,6 +109,12 @@ def renyi(
     alt = altair()
     x = alt.X("x:Q", title="order λ", scale=alt.Scale(zero=False))
     y = alt.Y("y:Q", title="ε(λ)", scale=alt.Scale(domainMin=0))
+    values = np.concatenate(
+        [np.zeros(0), *(np.asarray(line, dtype=float) for _, line in lines.values())]
+    )
+    seen = values[np.isfinite(values)]
+    if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
+        y = alt.Y("y:Q", title="ε(λ), logarithmic", scale=alt.Scale(type="log"))
     parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
     made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
     return _noted(made, notes)

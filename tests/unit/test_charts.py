@@ -351,3 +351,11 @@ def test_results_on_outputs_of_every_kind_can_be_drawn_and_saved(outputs, seed):
     for result in results:
         again = type(result).from_json(result.to_json())
         assert "NaN" not in again.chart().to_json()
+
+
+def test_rényi_curves_over_decades_have_a_logarithmic_axis():
+    axes = [
+        dp.RenyiCurve([2.0, 4.0, 8.0], values).chart().to_json()
+        for values in ([0.01, 0.5, 9.0], [0.1, 0.2, 0.4])
+    ]
+    assert ["logarithmic" in axis for axis in axes] == [True, False]

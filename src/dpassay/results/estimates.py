@@ -375,19 +375,20 @@ class Profile(Shown, Tabular):
             status=Status.ESTIMATE,
             headline=f"Estimates on {self.pair}",
             summary=[
+                "an estimate: nothing is guaranteed; an audit gives bounds",
                 f"ε ≈ {number(self.epsilon)}",
                 f"μ ≈ {number(self.mu)}",
                 *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
                 *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
                 *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
-                f"{about.method}, {about.draws}; heuristic estimates, which may be too large or too "
-                "small; an audit gives bounds",
+                f"{about.method}, {about.draws}",
                 *(f"note: {note}" for note in about.notes),
                 *map(str, about.files),
             ],
             about=about,
             title="Estimate",
-            sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
+            sentence="An estimate: nothing is guaranteed. "
+            f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
             facts=[(name, f"{sign} ≈ {number(value)}", what) for name, sign, value, what in facts],
             pair=about.pair,
             guarantee=guarantee_text(about.guarantee, about),
