@@ -24,7 +24,7 @@ _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 #: Colour and dash of lines that mean the same in every chart.
 _ROLES = {
     "estimate": (0, 0),
-    "estimate, may be too small": (0, 2),
+    "estimate, not reliable": (0, 2),
     "claimed": (1, 1),
     "certified": (2, 2),
     "certified from below": (2, 2),
@@ -109,6 +109,12 @@ def renyi(
     alt = altair()
     x = alt.X("x:Q", title="order λ", scale=alt.Scale(zero=False))
     y = alt.Y("y:Q", title="ε(λ)", scale=alt.Scale(domainMin=0))
+    values = np.concatenate(
+        [np.zeros(0), *(np.asarray(line, dtype=float) for _, line in lines.values())]
+    )
+    seen = values[np.isfinite(values)]
+    if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
+        y = alt.Y("y:Q", title="ε(λ), logarithmic", scale=alt.Scale(type="log"))
     parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
     made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
     return _noted(made, notes)
@@ -120,7 +126,7 @@ def within_reach(name: str, curve: Any, reach: float) -> dict[str, Line]:
     lines = {name: (curve.x[:last], curve.y[:last])} if last else {}
     if last < curve.x.size:
         rest = slice(max(last - 1, 0), None)
-        lines[f"{name}, may be too small"] = curve.x[rest], curve.y[rest]
+        lines[f"{name}, not reliable"] = curve.x[rest], curve.y[rest]
     return lines
 
 

@@ -297,10 +297,10 @@ def test_rényi_curves_are_drawn_apart_beyond_what_the_draws_support(seed):
     profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=20_000, rng=seed)
     assert profile.renyi_reach < 32
     lines = dp.charts.within_reach("estimate", profile.renyi_curve, profile.renyi_reach)
-    assert list(lines) == ["estimate", "estimate, may be too small"]
+    assert list(lines) == ["estimate", "estimate, not reliable"]
     assert lines["estimate"][0][-1] == profile.renyi_reach
     for chart in (profile.chart(), dp.charts.compare({"one": profile})):
-        assert "may be too small" in chart.to_json()
+        assert "not reliable" in chart.to_json()
     whole = dp.charts.within_reach("estimate", profile.renyi_curve, np.inf)
     assert list(whole) == ["estimate"]
 
@@ -351,3 +351,11 @@ def test_results_on_outputs_of_every_kind_can_be_drawn_and_saved(outputs, seed):
     for result in results:
         again = type(result).from_json(result.to_json())
         assert "NaN" not in again.chart().to_json()
+
+
+def test_rényi_curves_over_decades_have_a_logarithmic_axis():
+    axes = [
+        dp.RenyiCurve([2.0, 4.0, 8.0], values).chart().to_json()
+        for values in ([0.01, 0.5, 9.0], [0.1, 0.2, 0.4])
+    ]
+    assert ["logarithmic" in axis for axis in axes] == [True, False]

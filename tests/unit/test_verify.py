@@ -63,6 +63,11 @@ def test_curves_are_shown_up_to_a_gap(seed):
     assert "dp.TradeoffDP(dp.claim(…).tradeoff, gap=…)" in narrow.reason
     lowered = dp.TradeoffDP(dp.claim("mu=1.5").tradeoff, gap=0.02)
     assert dp.verify(NOISE, (0, 1), lowered, n=50_000, rng=seed).confirmed
+    small = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff, gap=0.01)
+    few = dp.verify(NOISE, (0, 1), small, n=50_000, rng=seed)
+    assert not few.confirmed
+    assert "gap=" not in str(few)  # it has one
+    assert "more draws bring it nearer" in few.why
 
 
 def test_approximate_zcdp_follows_from_a_point(seed):

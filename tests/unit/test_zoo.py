@@ -463,3 +463,11 @@ def test_a_member_of_ones_own_is_told_what_is_missing():
         Mine().epsilon((0, 1))
     with pytest.raises(NotImplementedError, match=r"Mine must define __call__\(data, size, rng\)"):
         Mine()(0, 5, np.random.default_rng(0))
+
+
+def test_truths_are_those_of_the_default_pair_if_none_is_given():
+    for mechanism in (dp.zoo.Gaussian(), dp.zoo.Laplace(), dp.zoo.SVT(1, 0.7)):
+        for name, point in (("delta", 0.5), ("renyi", 2.0), ("tradeoff", 0.1)):
+            truth = getattr(mechanism, name)
+            assert truth(point) == truth(point, mechanism.pair)
+        assert mechanism.epsilon() == mechanism.epsilon(mechanism.pair)

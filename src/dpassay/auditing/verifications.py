@@ -121,10 +121,11 @@ def verify(
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)
     guarantee = Guarantee.EXACT.downgraded(doubts)
+    accepted = allowed if epsilon is not None else float(asked.delta_at(300.0))
     confirmed = target is not None and worst.upper <= allowed
     single = epsilon is not None
     false = single and lower > allowed > 0
-    reason = _never(asked) if target is None else _why(worst, lower, allowed, single, false)
+    reason = _never(asked) if target is None else _why(worst, lower, accepted, single, false)
     causes: tuple[Explanation, ...] = ()
     if not confirmed and held is not None:
         # the draws that back them chose the worst of the pairs
@@ -188,14 +189,14 @@ def _why(worst: PairUpper, lower: float, allowed: float, single: bool, false: bo
             f"{worst.unseen:.2g} of the draws are outputs that hardly came before, and all of them "
             "count; more draws, a larger share that trains, or coarser outputs leave fewer"
         )
+    if allowed > 0:
+        return ""
     if not single:
         return (
             "sampling cannot establish a curve that falls to 0: accept a δ on top of it, in Python with "
             "dp.TradeoffDP(dp.claim(…).tradeoff, gap=…)"
         )
-    if allowed == 0:
-        return "sampling cannot establish δ = 0: state a small δ that you accept"
-    return ""
+    return "sampling cannot establish δ = 0: state a small δ that you accept"
 
 
 def _lower_delta(learned: IntArray, counts: IntArray, epsilons: FloatArray, gamma: float) -> float:

@@ -102,11 +102,25 @@ def _log_losses(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
     return np.concatenate(found)
 
 
+#: Draws of both sides in the smallest cells of a score.
+_IN_TAILS = 20
+
+
 def score_edges(scores: Scores, cells: int) -> FloatArray:
     """Where to cut scores into cells of about equally many draws."""
     both = np.sort(np.concatenate(scores))
     places = np.linspace(0, both.size - 1, cells + 1).round().astype(np.int64)[1:-1]
     return np.unique(both[places])
+
+
+def tail_edges(scores: Scores, largest: float) -> FloatArray:
+    """Where to cut the tails of scores: cells of `_IN_TAILS` draws, and twice as many inwards from each.
+
+    Rare outputs may tell most, which cells of equally many draws would hide.
+    """
+    both = np.sort(np.concatenate(scores))
+    count = _IN_TAILS * 2 ** np.arange(max(0, math.ceil(math.log2(max(largest / _IN_TAILS, 1.0)))))
+    return np.unique(both[[*count, *(both.size - 1 - count)]])
 
 
 def scores_over(source: Source, loss: Score, edges: FloatArray, rest: Sizes) -> IntArray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, ndtri, softmax
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.learning.cross_fit import (
     COMPARED,
     ON_CELLS,
@@ -27,6 +28,7 @@ from dpassay.learning.streaming import (
     grid_over,
     score_edges,
     scores_over,
+    tail_edges,
 )
 from dpassay.notions.pure import QUADRATIC, UNSEEN, careful_epsilon, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
@@ -37,7 +39,7 @@ from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Sizes, Source, one_source
-from dpassay.scores.cell_counts import CellCounts, first_look, tally_of_levels
+from dpassay.scores.cell_counts import first_look, tally_of_levels
 from dpassay.scores.grid import GridScore
 
 #: Orders of the Rényi curve.
@@ -48,9 +50,11 @@ _SMOOTHING = (*ON_CELLS, "ranks", "dyadic", "knn")
 _CELLS = 200
 #: Points of a curve that are kept: more than a chart can show.
 _POINTS = 500
-#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
+#: A Rényi divergence is supported by the draws if at least so many of them, on the side that has fewer,
 #: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
-_DECIDE, _UNCAPPED = 20, 1.2
+_DECIDE, _UNCAPPED = 50, 1.2
+#: Its relative error is then at most this; draws that estimate the tail index of p/q; its largest value.
+_ACCURACY, _TAIL, _TAIL_INDEX = 0.15, 50, 0.7
 #: Draws that show that an event is no accident, and those from which on an error rate is estimated.
 _SEEN, _RARE = 50, 20
 
@@ -102,16 +106,19 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     scores = learner.scores(index)
     assert scores is not None
     fitted, edges = learner.fitted(index), score_edges(scores, _CELLS)
+    finer = np.union1d(edges, tail_edges(scores, sum(first) / _CELLS))
     if max(rest):
-        counts = scores_over(source, fitted, edges, rest)
+        counts = scores_over(source, fitted, finer, rest)
     else:
-        counts, first = counts_between(edges, scores), (0, 0)
-    grid = GridScore.of(_join_cells(counts))
+        counts, first = counts_between(finer, scores), (0, 0)
+    starts = np.append(0, np.searchsorted(finer, edges) + 1)
+    grid = _joined(np.add.reduceat(counts, starts, axis=1))
+    others = (_joined(counts), *_half(learner, learner.names[index]))
     n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
     part = f"the {name} score (share of the first input)"
-    found = _profile(source, learner, grid, n, f"{name} score", (note,))
+    found = _profile(source, learner, grid, n, f"{name} score", (note,), others)
     return replace(found, loss=replace(grid.curve(), part=part))
 
 
@@ -155,6 +162,18 @@ def _by_parts(learner: CrossFit) -> bool:
     return any(one > least for one in distances("feature"))
 
 
+def _half(learner: CrossFit, name: Any) -> tuple[GridScore, ...]:
+    """The pair by a score that was fitted to half as many draws, which shows what few draws lose."""
+    half = CrossFit(learner.batch.split(0.5)[0], name, learner.rng, smooth=learner.smooth)
+    try:
+        scores = half.scores(0)
+    except Exception:  # a classifier of the caller's
+        scores = None
+    if scores is None:  # nothing to compare with
+        scores = np.zeros(1), np.zeros(1)
+    return (_joined(counts_between(score_edges(scores, _CELLS), scores)),)
+
+
 class _Distance:
     """Prefers the scores with the most different distributions (Kolmogorov & Smirnov)."""
 
@@ -165,8 +184,8 @@ class _Distance:
         return new > best
 
 
-def _join_cells(counts: IntArray) -> CellCounts:
-    """Counts of scores in cells, a row a side, with cells joined until the odds rise with the score.
+def _joined(counts: IntArray) -> GridScore:
+    """A loss by counts of scores in cells, a row a side, joined until the odds rise with the score.
 
     What is left is the concave hull of the ROC curve on these cells.
     """
@@ -178,7 +197,7 @@ def _join_cells(counts: IntArray) -> CellCounts:
     rising = isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12))
     levels, joined = np.unique(rising, return_inverse=True)
     sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
-    return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
+    return GridScore.of(tally_of_levels(levels, np.array(sides).round().astype(np.int64)))
 
 
 def _profile(
@@ -188,18 +207,23 @@ def _profile(
     n: Sizes,
     name: str,
     notes: tuple[str, ...] = (),
+    others: tuple[GridScore, ...] = (),
 ) -> Profile:
     """All notions of an estimated loss with the probabilities of its cells."""
     masses, least = grid.masses(), min(grid.tally.n)
     epsilon = careful_epsilon(grid)
     eps, alone = _epsilons(masses, epsilon, least)
     capped = _capped(masses, epsilon)
-    reach, rare = _support(masses, capped, epsilon, least)
+    if grid.name == "polynomial":
+        others = (*others, GridScore.of(grid.tally))
+    compared = [_bounded(one) for one in (grid, *others)]
+    reach, rare = _support(masses, capped, epsilon, least, compared)
     both = _thinned(masses.tradeoff_curve()).symmetrise()
     if source.pair is not None and same_inputs(source.pair):
         notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
     else:
-        notes += alone or (*rare, *_larger_losses(masses, epsilon, n))
+        more = _unreliable(reach) if alone else (*rare, *_larger_losses(masses, epsilon, n))
+        notes += (*alone, *more)
     if learner.families[1]:
         notes += (
             "these are estimates for the values; an audit also tests the floating-point representation",
@@ -208,12 +232,11 @@ def _profile(
         notes += (QUADRATIC,)
     about = About.of(source, f"plug-in of the {name}", Guarantee.HEURISTIC, n, notes)
     about = replace(about, files=source.files)
-    renyi = np.maximum(capped.renyi(ORDERS), capped.swap().renyi(ORDERS))
     return Profile(
         epsilon=epsilon,
         mu=_mu(both, least),
         spectrum=Spectrum(eps, _delta(masses, eps), about=about),
-        renyi_curve=RenyiCurve(ORDERS, renyi, about=about),
+        renyi_curve=RenyiCurve(ORDERS, _renyi(capped), about=about),
         tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
         loss=grid.curve(),
         pair=source.pair,
@@ -274,31 +297,82 @@ def _alone(masses: Masses, n: int) -> tuple[float, float]:
 
 
 def _support(
-    masses: Masses, capped: Masses, epsilon: float, n: int
+    masses: Masses, capped: Masses, epsilon: float, n: int, others: Sequence[Masses] = ()
 ) -> tuple[float, tuple[str, ...]]:
-    """The largest order that the draws support, and a note on outputs that are too rare for them."""
+    """The largest order that the draws support, and a note on what they do not.
+
+    `others` are the pair as estimated in other ways, which must agree where an order is supported.
+    """
     if not math.isfinite(epsilon):
-        return math.inf, ()
-    doubtful = np.zeros(ORDERS.size, dtype=bool)
+        return 1.0, ()
+    rare, noisy = np.zeros((2, ORDERS.size), dtype=bool)
     for raw, pair in ((masses, capped), (masses.swap(), capped.swap())):
-        weight = softmax(np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss, axis=1)
-        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
-        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
-        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
-        doubtful |= few | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
+        held, whole = np.asarray(pair.renyi(ORDERS)), np.asarray(raw.renyi(ORDERS))
+        rare |= _undersampled(pair, n) | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
+        noisy |= 2 * _renyi_error(pair, n) > _ACCURACY * held
+    found = _renyi(capped)
+    for pair in others:
+        if not np.isfinite(pair.loss).all():
+            noisy[:] = True
+            continue
+        rare |= _undersampled(pair, n) | _undersampled(pair.swap(), n)
+        noisy |= np.abs(_renyi(pair) - found) > _ACCURACY * found
+    doubtful = rare | noisy
     reach, orders = math.inf, ""
     if doubtful.any():
         first = ORDERS[doubtful][0]
         reach = float(ORDERS[first > ORDERS].max(initial=1.0))
         orders = f" and Rényi ε at orders of {first:g} and more"
-    elif not unseen(masses, epsilon, n):
-        return reach, ()
+    if not rare.any() and not unseen(masses, epsilon, n):
+        return reach, _unreliable(reach)
     also = (
         f"Values of δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much "
         "larger. μ and Rényi ε at lower orders may be larger, too, if outputs too rare to be seen tell "
         "more"
     )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
+
+
+def _unreliable(reach: float) -> tuple[str, ...]:
+    """A note on the orders beyond a reach."""
+    return tuple(
+        f"Rényi ε at orders of {first:g} and more is not reliable with these draws: its error may "
+        "exceed 15 %"
+        for first in ORDERS[reach < ORDERS][:1]
+    )
+
+
+def _renyi(masses: Masses) -> FloatArray:
+    """The Rényi curve in the worse direction."""
+    return np.asarray(np.maximum(masses.renyi(ORDERS), masses.swap().renyi(ORDERS)))
+
+
+def _weights(pair: Masses) -> FloatArray:
+    """The share of each cell in the integral Σ p^λ q^{1−λ}, a row an order."""
+    return np.asarray(softmax(np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss, axis=1))
+
+
+def _renyi_error(pair: Masses, n: int) -> FloatArray:
+    """The standard error of the Rényi divergence of frequencies, by the delta method."""
+    weight = _weights(pair)
+    first, second = (np.sum(weight**2 / side, axis=1) - 1 for side in (pair.p, pair.q))
+    variance = ORDERS**2 * first + (ORDERS - 1) ** 2 * second
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0) / n) / (ORDERS - 1))
+
+
+def _undersampled(pair: Masses, n: int) -> BoolArray:
+    """Orders at which too few draws decide, or at which outputs rarer than those seen may decide.
+
+    Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about. The
+    mean excess of the loss beyond that of the `_TAIL`-th draw is Hill's estimate of the tail index of
+    p/q: (p/q)^λ has no reliable mean where λ times it is large (Pareto-k̂; Vehtari et al. 2024).
+    """
+    few = np.sum(_weights(pair) ** 2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
+    order = np.argsort(-pair.loss, kind="stable")
+    loss, q = pair.loss[order], pair.q[order]
+    above = slice(0, int(np.searchsorted(np.cumsum(q), _TAIL / n)) + 1)
+    excess = np.average(loss[above], weights=q[above]) - loss[above][-1]
+    return np.asarray(few | (ORDERS * excess > _TAIL_INDEX))
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:
@@ -308,6 +382,15 @@ def _capped(masses: Masses, epsilon: float) -> Masses:
     loss = np.clip(masses.loss, -epsilon, epsilon)
     both = masses.p + masses.q
     p, q = both * expit(loss), both * expit(-loss)
+    return Masses(p / p.sum(), q / q.sum())
+
+
+def _bounded(grid: GridScore) -> Masses:
+    """A pair with finite log-ratios: densities are capped, frequencies are at least half a draw."""
+    masses, least = grid.masses(), 0.5 / min(grid.tally.n)
+    if any(block.axes for block in grid.blocks):
+        return _capped(masses, careful_epsilon(grid))
+    p, q = np.maximum(masses.p, least), np.maximum(masses.q, least)
     return Masses(p / p.sum(), q / q.sum())
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -72,6 +72,10 @@ class Softmax:
         for name in ("floor", "sharpness"):
             if getattr(self, name) is not None:
                 checks.real(name, getattr(self, name), above=0.0)
+
+
+#: Why a bound has no witness.
+_NO_WITNESS = "all outputs together show this bound, no single event: there is no witness"
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def lower_bound(
         guarantee=bounds.about.guarantee,
         pair=bounds.about.pair,
         estimates=tuple(bounds.estimates),
-        about=bounds.about,
+        about=replace(bounds.about, notes=(*bounds.about.notes, _NO_WITNESS)),
     )
 
 

@@ -358,7 +358,7 @@ class RenyiCurve(Shown, Tabular):
         if self.lower is not None:
             lines["lower bound"] = (self.x, self.lower)
         for name, other in others.items():
-            lines[name] = (self.x, _on_grid(name, other, "divergence_limit", self.x))
+            lines[name] = (self.x, _on_grid(name, other, "renyi", self.x))
         noted = self.about if self.lower is not None else None
         return charts.renyi(lines, notes=noted.notes if noted else ())
 
@@ -378,14 +378,24 @@ class RenyiCurve(Shown, Tabular):
 def _on_grid(name: str, other: Any, method: str, grid: FloatArray) -> FloatArray:
     """Another curve, a claim (by its method) or a function, on a grid."""
     try:
-        if method == "divergence_limit" and hasattr(other, method):  # one order at a time
-            return np.array([other.divergence_limit(order) for order in grid.tolist()])
-        return np.asarray(getattr(other, method, other)(grid), dtype=float)
-    except TypeError:
+        found = np.asarray(getattr(other, method, other)(grid), dtype=float)
+        found = np.broadcast_to(found, grid.shape)
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError):
+        own = method.removesuffix("_at")
         raise InvalidInput(
-            f"{name} must be a curve, a claim or a function of one argument, got {checks.shown(other)}; "
-            "a mechanism of the zoo needs its pair: lambda x: mechanism.tradeoff(x, pair)"
+            f"{name} must be a curve, a claim such as dp.claim('rho=0.5') or a function of an array, got "
+            f"{checks.shown(other)}; a mechanism of the zoo needs its pair: "
+            f"lambda x: mechanism.{own}(x, mechanism.pair)"
         ) from None
+    if method == "renyi" and not np.isfinite(found).any():
+        raise InvalidInput(
+            f"{name}={checks.shown(other)} has no finite value at these orders. Pure, Gaussian, zCDP and "
+            "Rényi claims can be drawn (the last at their own orders); claims with a δ set no limit to "
+            "Rényi divergences"
+        )
+    return found
 
 
 # --- conversions

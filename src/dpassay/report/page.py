@@ -172,7 +172,7 @@ def _sorted(
     if odd is not None:
         raise InvalidInput(
             "a report shows verdicts, verifications, bounds, spectra, hunts and a profile, got a "
-            f"{type(odd).__name__}; print() shows other results"
+            f"{type(odd).__name__}; print() shows other results, and chart() draws curves"
         )
     if len(profiles) > 1:
         raise InvalidInput(
@@ -356,6 +356,8 @@ def _spectrum(key: str, found: Spectrum) -> Section:
     sentence = (
         f"{first} is about {number(found.y[0])}, {last} about {number(found.y[-1])}{estimated}."
     )
+    if found.lower is None and found.upper is None:
+        sentence = f"An estimate: nothing is guaranteed. {sentence}"
     certified = (
         "The estimate is computed from a sample and may lie above or below the true value. The certified "
         "curves are bounds, for these inputs alone."

@@ -164,7 +164,7 @@ class ZooMechanism:
     A mechanism gives the `probabilities` of a finite output, or the distribution of a real output
     (`law`), or those of a pair (`masses`), or overrides the divergences with closed forms. δ, Rényi and
     the trade-off function are those of the first input against the second; `epsilon` is the larger of
-    both directions.
+    both directions. Without a pair they are those of the default pair.
 
     A parameter stored as `epsilon0` is called `epsilon` in the constructor: `epsilon` itself is the
     truth for a pair.
@@ -230,23 +230,27 @@ class ZooMechanism:
         """The masses of two inputs as arrays; they are computed once."""
         return masses(self.law(first), self.law(second))
 
-    def epsilon(self, pair: Any) -> float:
+    def _inputs(self, pair: Any) -> tuple[Any, Any]:
+        """The two inputs of a pair, of the default pair if none is given."""
+        return checks.two_inputs(self.pair if pair is None else pair)
+
+    def epsilon(self, pair: Any = None) -> float:
         """The exact pure-DP level of a pair, the worse of both directions."""
         if self.unbounded:
-            return 0.0 if np.array_equal(*pair) else math.inf
-        return self.masses(pair).epsilon()
+            return 0.0 if np.array_equal(*self._inputs(pair)) else math.inf
+        return self.masses(self._inputs(pair)).epsilon()
 
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+    def delta(self, epsilon: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).delta(epsilon))
+        return checks.scalar_or_array(self.masses(self._inputs(pair)).delta(epsilon))
 
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).renyi(order))
+        return checks.scalar_or_array(self.masses(self._inputs(pair)).renyi(order))
 
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
-        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).tradeoff(alpha))
+        return checks.scalar_or_array(self.masses(self._inputs(pair)).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(

@@ -48,23 +48,23 @@ class LaplaceOutputs(ZooMechanism):
         """The distances of the two centres, coordinate by coordinate, in units of the scale."""
         raise NotImplementedError
 
-    def epsilon(self, pair: Any) -> float:
+    def epsilon(self, pair: Any = None) -> float:
         """‖Δ‖₁ / scale."""
-        return float(self.shifts(pair).sum())
+        return float(self.shifts(self._inputs(pair)).sum())
 
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+    def delta(self, epsilon: npt.ArrayLike, pair: Any = None) -> Any:
         """1 − e^{(ε − s)/2} for |ε| ≤ s."""
-        eps, s = checks.doubles("epsilon", epsilon), single_shift(self.shifts(pair))
+        eps, s = checks.doubles("epsilon", epsilon), single_shift(self.shifts(self._inputs(pair)))
         found = -np.expm1(np.minimum(np.where(eps < -s, eps, (eps - s) / 2), 0.0))
         return checks.scalar_or_array(found)
 
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any = None) -> Any:
         """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates.
 
         Its limits are s + e^{−s} − 1 at λ = 1, 2{s/2 − log(1 + s/2)} at 1/2, and s at ∞. With
         d = λ − 1 and r = 1 − e^{−(2λ−1)s}, the logarithm is ds + log1p(−dr/(2λ−1)) for all λ.
         """
-        asked, s = checks.renyi_orders(order)[..., None], self.shifts(pair)
+        asked, s = checks.renyi_orders(order)[..., None], self.shifts(self._inputs(pair))
         lam = np.maximum(asked, 1 - asked)  # (1 − λ) D_λ = λ D_{1−λ}: the noise is symmetric
         d, twice = lam - 1, 2 * lam - 1
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,9 +74,9 @@ class LaplaceOutputs(ZooMechanism):
         found = factor * np.where(d == 0, s + np.expm1(-s), np.where(np.isinf(lam), s, found))
         return checks.scalar_or_array(found.sum(axis=-1))
 
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any = None) -> Any:
         """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
-        a, s = np.asarray(alpha, dtype=float), single_shift(self.shifts(pair))
+        a, s = np.asarray(alpha, dtype=float), single_shift(self.shifts(self._inputs(pair)))
         middle = np.exp(-s) / (4 * np.maximum(a, np.exp(-s) / 2))
         right = np.where(a <= 0.5, middle, np.exp(-s) * (1 - a))
         return checks.scalar_or_array(np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right))
@@ -91,16 +91,16 @@ class GaussianOutputs(ZooMechanism):
         """The distance of the two means, in standard deviations."""
         raise NotImplementedError
 
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
-        return GaussianDP(self.mu(pair)).delta_at(epsilon)
+    def delta(self, epsilon: npt.ArrayLike, pair: Any = None) -> Any:
+        return GaussianDP(self.mu(self._inputs(pair))).delta_at(epsilon)
 
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any = None) -> Any:
         """λμ²/2."""
-        orders, mu = checks.renyi_orders(order), self.mu(pair)
+        orders, mu = checks.renyi_orders(order), self.mu(self._inputs(pair))
         return checks.scalar_or_array(orders * mu**2 / 2 if mu else np.zeros_like(orders))
 
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        return GaussianDP(self.mu(pair)).tradeoff(alpha)
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any = None) -> Any:
+        return GaussianDP(self.mu(self._inputs(pair))).tradeoff(alpha)
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,9 +197,9 @@ class DiscreteLaplace(ZooMechanism):
     def claim(self) -> Claim:
         return PureDP(1.0 / self.scale)
 
-    def epsilon(self, pair: Any) -> float:
+    def epsilon(self, pair: Any = None) -> float:
         """‖Δ‖₁ / scale."""
-        return float(shift(pair).sum()) / self.scale
+        return float(shift(self._inputs(pair)).sum()) / self.scale
 
     def masses(self, pair: Any) -> Masses:
         """Outside the two inputs the ratio is constant: each tail is one cell."""

@@ -105,12 +105,12 @@ class ReportNoisyMax(ZooMechanism):
     def law(self, data: Any) -> Law:
         return max_law(np.asarray(data, float), 2 / self.epsilon0, self.variant == 7)
 
-    def epsilon(self, pair: Any) -> float:
+    def epsilon(self, pair: Any = None) -> float:
         if self.variant != 8:
             return super().epsilon(pair)
         # the density starts at the largest answer, like Π F(top − q_j) t^{ties − 1}
         starts = []
-        for data in pair:
+        for data in self._inputs(pair):
             answers = np.asarray(data, dtype=float)
             below = answers[answers < answers.max()]
             log_height = log_exponential_cdf((answers.max() - below) * self.epsilon0 / 2).sum()

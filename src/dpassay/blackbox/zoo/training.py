@@ -65,8 +65,9 @@ class _Subsampled(ZooMechanism):
         """A mixture of the inner distributions over all subsamples."""
         return base.mixture([(w, self.inner.law(value)) for value, w in self._sums(data).items()])
 
-    def epsilon(self, pair: Any) -> float:
+    def epsilon(self, pair: Any = None) -> float:
         """∞ if the inner loss is unbounded; the ratio of Laplace mixtures is constant in the tails."""
+        pair = self._inputs(pair)
         if np.array_equal(*pair):
             return 0.0
         if isinstance(self.inner, Gaussian):
