@@ -153,11 +153,10 @@ def test_charts_take_claims_and_functions_and_name_what_they_cannot_draw():
         (orders, dp.GaussianDP(1.0)),
     ):
         drawn.chart(truth=claim, same=drawn, flat=lambda x: 0 * x)
-        for wrong in (dp.zoo.Gaussian(1.0), 3, "eps=1", lambda x: [1.0, 2.0, 3.0]):
+        for wrong in (3, "eps=1", lambda x: [1.0, 2.0, 3.0]):
             with pytest.raises(InvalidInput, match="truth must be a curve, a claim such as"):
                 drawn.chart(truth=wrong)
-    with pytest.raises(InvalidInput, match=r"mechanism.renyi\(x, mechanism.pair\)"):
-        orders.chart(truth=dp.zoo.Gaussian(1.0))
+    orders.chart(truth=dp.zoo.Gaussian(1.0))  # its truth on its own pair
     for claim in (dp.ApproximateDP(1.0, 1e-5), dp.ZeroConcentratedDP(0.5, delta=1e-5)):
         with pytest.raises(
             InvalidInput, match="Pure, Gaussian, zCDP and Rényi claims can be drawn"

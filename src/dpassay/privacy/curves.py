@@ -383,11 +383,9 @@ def _on_grid(name: str, other: Any, method: str, grid: FloatArray) -> FloatArray
     except InvalidInput:
         raise
     except (TypeError, ValueError):
-        own = method.removesuffix("_at")
         raise InvalidInput(
             f"{name} must be a curve, a claim such as dp.claim('rho=0.5') or a function of an array, got "
-            f"{checks.shown(other)}; a mechanism of the zoo needs its pair: "
-            f"lambda x: mechanism.{own}(x, mechanism.pair)"
+            f"{checks.shown(other)}"
         ) from None
     if method == "renyi" and not np.isfinite(found).any():
         raise InvalidInput(
