@@ -142,8 +142,9 @@ def read_claim(given: Any, asked: Asked) -> Claim:
         if (stated := from_accountant(given, asked)) is not None:
             return stated
         if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
+            epsilon = checks.shown(given)
             raise InvalidInput(
-                f'a number alone is no claim: write "eps={given}", or "eps={given}, delta=1e-5" for '
+                f'a number alone is no claim: write "eps={epsilon}", or "eps={epsilon}, delta=1e-5" for '
                 "(ε, δ)-DP"
             )
         if isinstance(given, FunctionType):
