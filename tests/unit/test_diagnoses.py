@@ -437,6 +437,21 @@ def test_a_median_whose_limits_show_no_shift_is_no_cause(seeds):
             assert dict(one.numbers).get("shift of the median, at least", 1) > 0
 
 
+@pytest.mark.parametrize(("scale", "adds_up"), [(1.0, True), (2.0, False)])
+def test_beside_a_floating_point_leak_values_are_blamed_if_together_they_break_the_claim(
+    scale, adds_up
+):
+    """Two numbers with Laplace noise keep 2/scale-DP in their values."""
+
+    def release(x, size, rng):
+        return x + rng.laplace(0.0, scale, (size, 2))
+
+    verdict = dp.audit(release, (0.0, 1.0), "eps=1.2", n=20_000, rng=0)
+    found = [one.kind for one in verdict.diagnosis]
+    assert found[0] is Fault.REPRESENTATION
+    assert (Fault.COMPOSITION in found) == adds_up
+
+
 def test_a_key_that_shows_in_bits_is_no_floating_point_leak():
     """Bits of a number that is there on one input only say no more than the key."""
 

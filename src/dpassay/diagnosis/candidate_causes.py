@@ -264,7 +264,7 @@ class CandidateCauses:
         most = max((theta for _, theta, _ in columns), default=0.0)
         found: list[CandidateCause] = []
         if len(columns) > 1:
-            found = self._joint(columns)
+            found = self._joint(columns, sure=sure)
         elif columns and (sure or self._breaks(most)):
             found = self._single(columns[0])
         shared = any(one.kind is Fault.DEPENDENCE for one in found)
@@ -290,14 +290,15 @@ class CandidateCauses:
             columns.sort(key=lambda one: -one.shift / max(*one.spreads, 1e-300))
         return columns[:_COLUMNS]
 
-    def _joint(self, columns: Sequence[Weighed]) -> list[CandidateCause]:
+    def _joint(self, columns: Sequence[Weighed], *, sure: bool) -> list[CandidateCause]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
         found = self._shared(columns, float(theta.max()))
         telling = [one for one in columns if one[1] > _TELLING * self.claim.value]
         guilty = [one for one in columns if self._breaks(one[1])]
-        if not guilty and len(telling) < 2:
+        together = sum(shown for _, shown, _ in telling)  # about the most that the parts can show
+        if not guilty and (len(telling) < 2 or not (sure or together > self.claim.value)):
             return found
         single = self._single(best, [one for _, _, one in telling])
         if not guilty:  # nor does an event of one part
