@@ -21,6 +21,8 @@ from dpassay import settings
 from dpassay.errors import DpassayError, in_package
 
 _KEY = "dpassay_results"
+#: The most results of one test in the report.
+_KEPT = 10
 _MARKER = (
     "privacy(n, detects, flake, seed, loss, relation, holds_n, confidence): a test that asserts a "
     "privacy claim (dpassay); the options are defaults of its assertions"
@@ -157,6 +159,9 @@ class _Collector:
     def _add(self, result: Any) -> None:
         from dpassay.testing import NoResult
 
+        own = [k for k, one in enumerate(self.entries) if one.test == self._test]
+        if len(own) == _KEPT:  # as under Hypothesis, whose last example is the one that it reports
+            del self.entries[own[0]]
         if isinstance(result, NoResult):
             self.entries.append(_Entry(self._test, "", result.why, result.claim))
         else:
@@ -244,6 +249,8 @@ class _Collector:
         bad = sum(k for word, k in ended.items() if word not in ("passed", "failed as expected"))
         total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
         said = f"Of {total}, " + ", ".join(f"{k} {word}" for word, k in sorted(ended.items())) + "."
+        if _KEPT in Counter(one.test for one in self.entries).values():
+            said += f" Of each test the last {_KEPT} results are shown."
         if not bad:
             said += (
                 " A test that passes detected no violation. That does not show that a claim holds."

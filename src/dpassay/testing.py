@@ -362,7 +362,7 @@ def assert_holds(
         if point is not None and point[1] and found.about.n is not None and not hopeless:
             # where the true δ is far below the claimed one the bound falls about as 1/n
             draws = min(found.about.n) * found.upper / point[1]
-            takes = shortest_above(1.1 * draws, 1.5 * draws)
+            takes = shortest_above(1.5 * draws, 2 * draws)
             message += (
                 f"\n  to verify it takes about {takes:,.0f} draws a side, more if the true δ is near the "
                 "claimed one; with a larger ε in the claim it takes fewer"

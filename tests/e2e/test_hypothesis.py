@@ -61,8 +61,9 @@ def said(run):
 
 
 def test_a_failing_example_is_shrunk_kept_and_replayed_first(tmp_path):
-    first = pytest_in(tmp_path, test_ages_py=TESTS)
+    first = pytest_in(tmp_path, "--dp-report=out.html", test_ages_py=TESTS)
     assert first.returncode == 1, first.stdout
+    assert "dpassay: 10 results in out.html" in first.stdout  # the last ones, not one an example
     assert "PrivacyViolation" in first.stdout
     assert "Flaky" not in first.stdout
     found = tried(tmp_path)[-1]

@@ -280,3 +280,12 @@ def test_points_of_a_file_fall_with_delta(tmp_path):
     path.write_text("[[1e-06, 8.8], [1e-05, 10.0], [0.0001, 11.0]]", encoding="utf-8")
     with pytest.raises(InvalidInput, match="ε = 8.8 at δ = 1e-06 and the larger ε = 10"):
         claim_of_file(path)
+
+
+def test_an_accountant_of_training_without_noise_is_asked_for_its_noise():
+    class Accountant:
+        def get_epsilon(self, delta):
+            return float("inf")
+
+    with pytest.raises(InvalidInput, match="is its noise multiplier 0"):
+        dp.claim(Accountant())

@@ -496,15 +496,15 @@ def test_a_key_without_noise_on_one_input_is_no_ratio_of_scales():
     assert Fault.DATA_DEPENDENT_SCALE not in [one.kind for one in found]
 
 
-@pytest.mark.parametrize("bad", [np.nan, None])
-def test_outputs_that_fail_more_often_on_one_input_are_a_failure(bad):
+@pytest.mark.parametrize(("bad", "kind"), [(np.nan, Fault.FAILURE), (None, Fault.SUPPRESSION)])
+def test_outputs_that_fail_more_often_on_one_input_are_a_failure_or_suppression(bad, kind):
     def release(x, rng):
         fails = rng.random() < (0.05 if x else 0.01)
         return bad if fails else round(x + rng.laplace(), 6)
 
     verdict = dp.audit(dp.from_function(release), (0.0, 1.0), "eps=1.2", n=8000, rng=0)
     assert verdict.violated
-    assert verdict.diagnosis[0].kind is Fault.FAILURE
+    assert verdict.diagnosis[0].kind is kind
 
 
 @pytest.mark.parametrize("rows", [1, 30])
@@ -675,3 +675,14 @@ def test_noise_that_a_huge_output_swallows_is_not_missing():
 
     verdict = dp.audit(unclipped, ([1e300], [0.0]), "eps=1", n=2000, rng=0)
     assert verdict.diagnosis[0].kind == "shift"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_truncated_noise_is_too_small_and_follows_no_data(seed):
+    """Truncation makes 0 twice as wide as other numbers: no spread of 0 and 1 can be compared."""
+
+    def release(x, size, rng):
+        return np.trunc(x + rng.laplace(scale=0.6, size=size))
+
+    verdict = dp.audit(release, (0.0, 1.0), "eps=1", n=20_000, rng=seed)
+    assert Fault.DATA_DEPENDENT_SCALE not in [one.kind for one in verdict.diagnosis]

@@ -314,7 +314,7 @@ def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
     chosen = NamedFeatures.of((best_features(*sides, 1)[0][0],))
     values = [chosen.rows(side)[:, 0] for side in sides]
     ranking = Ranking("feature", chosen, Steps(np.unique(values[0]), np.arange(300.0)))
-    curve = feature_curve(ranking, *sides)
+    curve = feature_curve(ranking, *sides, lambda values: values >= values[len(values) // 3])
     assert 5 < curve.x.size <= 25
     for mass, own in zip((curve.p, curve.q), values, strict=True):
         slow = [np.mean((own >= a) & (own < b)) for a, b in pairwise([*curve.x, np.inf])]
@@ -491,3 +491,16 @@ def test_a_number_beside_a_key_is_summed_only_where_there_are_several():
 def test_characters_of_texts_are_counted_by_places():
     names = {name for _, family, name in named([[["ab", "x"], ["cd", "y"]]]) if family == "pairs"}
     assert "the number of places with characters of 0 = 'a' and characters of 0 = 'c'" in names
+
+
+@pytest.mark.parametrize(("value", "words"), [(1.0, "x4 ≥ 1"), (-1e-4, "x4 < 0")])
+def test_of_features_with_the_same_values_a_coordinate_is_named(value, words):
+    """It was "the items is not 0"."""
+
+    def release(has, size, rng):
+        weights = rng.normal(size=(size, 4))
+        weights[:, 3] = has * rng.binomial(5, 0.5, size) * value
+        return weights
+
+    witness = dp.audit(release, (0, 1), "mu=1", n=4000, rng=0).witness
+    assert witness.event.words == words

@@ -190,10 +190,11 @@ def _detailed(
         if key not in profiles:
             profiles[key] = profile_of(choice.source, choice.learner)
         found = profiles[key]
-        ranking = verdict.witness.event.ranking if verdict.witness is not None else None
-        if ranking is not None and ranking.feature is not None:  # its values are what shows
-            batch = choice.learner.batch
-            found = replace(found, loss=feature_curve(ranking, batch.p, batch.q))
+        event = verdict.witness.event if verdict.witness is not None else None
+        if event is not None and event.ranking is not None and event.ranking.feature is not None:
+            batch = choice.learner.batch  # the values of the feature are what shows
+            shown = feature_curve(event.ranking, batch.p, batch.q, event.holds_feature)
+            found = replace(found, loss=shown)
         out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))
     return out
 

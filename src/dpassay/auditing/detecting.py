@@ -93,7 +93,7 @@ def audit_detecting(
             if few.violated:
                 return few
         raise AuditTooWeak(_unreachable(made, detects), None)
-    n = max(made.draws, _PILOT)
+    n = max(made.draws, _USUAL)  # no fewer than without it
     # a pilot that looks like a violation plans for fewer draws than these
     needed = max(gaussian_draws(one, detects, 1 - shares[0]) for one in claims)
     for k, share in enumerate(shares):

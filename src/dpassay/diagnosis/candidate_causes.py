@@ -246,7 +246,7 @@ class CandidateCauses:
         if self._breaks(weighed[best]) or self._is_witness(label):
             found = self._categorical(label)
             if label.code.endswith(" == None") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
-                found = [CandidateCause(Fault.FAILURE, label)]
+                found = [CandidateCause(Fault.SUPPRESSION, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
         return found
@@ -383,19 +383,16 @@ class CandidateCauses:
         low, high = sorted(one.spreads)
         ratio = max(high, 1e-300) / max(low, 1e-300)
         found: list[CandidateCause] = []
-        error = 7.0 / math.sqrt(
-            min(side.size for side in one.sides)
-        )  # about four standard errors of log
-        if (
-            math.log(ratio) > max(math.log(_RATIO), error)
-            and not one.atoms
-            and not any(one.constant)
-        ):
+        # about four standard errors of log
+        error = 7.0 / math.sqrt(min(side.size for side in one.sides))
+        # noise below the grid of whole numbers, which may be truncated, has no spread of its own
+        spread = not (one.atoms or any(one.constant) or (one.whole and low < 1))
+        if spread and math.log(ratio) > max(math.log(_RATIO), error):
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
             facts = {"ratio": ratio}
             found.append(CandidateCause(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
-        moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO else None)
+        moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO or not spread else None)
         if not found and not one.shift:
             return self._categorical(weighed[0])
         if ratio >= _LARGE_RATIO or one.shift < 0.5 * high:

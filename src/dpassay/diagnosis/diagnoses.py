@@ -199,7 +199,7 @@ class _Test:
         what = one.condition.words
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
-        if one.kind is Fault.SUPPRESSION:
+        if one.kind is Fault.SUPPRESSION and one.condition.part.name != what:
             sides = (one.condition.part.read(side) for side in (self.batch.p, self.batch.q))
             first, second = (number(100 * float(np.nanmean(side))) for side in sides)
             missing = f"{first}% on the first input and {second}% on the second"
@@ -244,7 +244,7 @@ class _Test:
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; no other part alone shows "
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; no other number alone shows "
                 f"more than {symbol} ≥ {rounded_down(next_most)}"
             )
             return said, most > self.claim.value

@@ -474,11 +474,11 @@ _OF_DATES: dict[str, Callable[[FloatArray], AnyArray]] = {
     "month": lambda x: _month(x).astype(np.int64) % 12 + 1.0,
 }
 _OF_NUMBERS: dict[str, Callable[[FloatArray], AnyArray]] = {
-    "last digit": lambda x: np.where(
-        (x == np.round(x)) & (np.abs(x) >= 10), np.abs(x) % 10, np.nan
-    ),
+    "last digit": lambda x: np.where((x % 1 == 0) & (np.abs(x) >= 10), np.abs(x) % 10, np.nan),
     "cents": _cents,
 }
+#: How the names of columns of digits begin.
+OF_DIGITS = tuple(f"the {name} of " for name in _OF_NUMBERS)
 
 
 def _derived(t: LeafTable, origin: IntArray) -> tuple[AnyArray, ...]:

@@ -387,6 +387,7 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> Trade
     """(ε(δ), δ) at many δ; those at which the accountant fails are left out."""
     found: list[tuple[float, float]] = []
     failed: Exception | None = None
+    infinite = False
     for delta in _DELTAS:
         asked(1, len(_DELTAS))
         try:
@@ -396,6 +397,12 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> Trade
             continue
         if 0 <= epsilon < np.inf:
             found.append((epsilon, float(delta)))
+        infinite |= epsilon == np.inf
+    if not found and (infinite or isinstance(failed, OverflowError)):
+        raise InvalidInput(
+            f"{type(accountant).__name__} says ε = ∞: is its noise multiplier 0? Such a claim cannot be "
+            'refuted; state what was to hold, such as "eps=4, delta=1e-5", or leave the claim out'
+        )
     if not found:
         hint = f" ({type(failed).__name__}: {failed})" if failed else ""
         raise InvalidInput(

@@ -93,7 +93,10 @@ class Fault(StrEnum):
 
 
 #: Causes that are a reading of what is exact: other causes have the same outputs.
-_GUESSES = (Fault.SHIFT, Fault.SCALE, Fault.DATA_DEPENDENT_SCALE, Fault.SUPPRESSION)
+_GUESSES = (
+    *(Fault.SHIFT, Fault.SCALE, Fault.DATA_DEPENDENT_SCALE, Fault.SUPPRESSION),
+    *(Fault.FAILURE, Fault.UNPROTECTED),
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,13 +17,14 @@ chance costs power, never validity.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from dpassay._typing import AnyArray, FloatArray, IntArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.named_features import Feature, NamedFeatures
@@ -389,21 +390,26 @@ def _steps(p: FloatArray, q: FloatArray) -> Steps:
     return Steps(places[keep], odds[keep])
 
 
-def feature_curve(ranking: Ranking, p: Outputs, q: Outputs) -> LossCurve:
+def feature_curve(
+    ranking: Ranking, p: Outputs, q: Outputs, holds: Callable[[FloatArray], BoolArray | None]
+) -> LossCurve:
     """How often the single feature of a ranking takes each value on the two inputs.
 
-    Many values are gathered into intervals; `x` holds the value, or the lower end.
+    Many values are gathered into intervals, each in the event or outside it, as `holds` says; `x` holds
+    the value, or the lower end.
     """
     assert isinstance(ranking.model, Steps)
     sides = [np.asarray(ranking.features.rows(side))[:, 0] for side in (p, q)]
     both = np.concatenate(sides)
     x: FloatArray = np.unique(both)
     labels = [written(value) for value in x.tolist()]
-    if x.size > _BARS:  # intervals begin where a step of the score does: no event cuts one
+    if x.size > _BARS:  # intervals begin where a step of the score does, and where the event turns
         edges = np.quantile(both, np.linspace(0, 1, _BARS)[1:-1], method="inverted_cdf")
         steps = ranking.model.start
         at = np.searchsorted(steps, edges).clip(max=steps.size - 1)
-        x = np.unique(np.append(steps[at], both.min()))
+        held = holds(steps)
+        turns = steps[:0] if held is None else steps[1:][held[1:] != held[:-1]]
+        x = np.unique(np.concatenate([steps[at], turns, [both.min()]]))
         ends = [*x[1:].tolist(), float(both.max())]
         labels = [f"{written(a)} to {written(b)}" for a, b in zip(x.tolist(), ends, strict=True)]
     places = [np.searchsorted(x, side, side="right") - 1 for side in sides]

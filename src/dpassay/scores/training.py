@@ -23,7 +23,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
-from dpassay.outputs.leaves import TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
+from dpassay.outputs.leaves import OF_DIGITS, TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
 from dpassay.outputs.named_features import (
     Feature,
     Target,
@@ -49,15 +49,26 @@ _LEAST = 4
 
 
 def _plainness(tables: dict[str, LeafTable], family: str, first: int, second: int) -> int:
-    """How plain a feature is, 0 the plainest: one number, a value or a key, others, parts of texts."""
+    """How plain a feature is, 0 the plainest.
+
+    One number; a value, a key, or the number at a place of a list; others, such as a number anywhere in
+    a list; parts of texts, and digits of numbers.
+    """
     if family not in tables:
         return 2
-    column = tables[family].column_name(first)
-    if column.startswith(WHOLE) or column.endswith(TEXT_PARTS):
+    table = tables[family]
+    column = table.column_name(first)
+    if column.startswith((WHOLE, *OF_DIGITS)) or column.endswith(TEXT_PARTS):
         return 3
     if (family, second) == ("summaries", VALUE):
-        return 0 if single_in_column(tables[family], first) else 1
-    return 1 if family == "values" else 2
+        return 0 if single_in_column(table, first) else 1
+    if family == "by_place":
+        return 1 if np.count_nonzero(table.rows == table.rows[first]) == 1 else 2
+    if family == "values":
+        other = tables["summaries"].column == table.column[first]  # of all values, also rare ones
+        several = np.bincount(tables["summaries"].owner[other]).max() > 1
+        return 2 if several and not np.isnan(table.number[first]) else 1
+    return 2
 
 
 def best_features(
@@ -186,8 +197,8 @@ def _limits(
         limit[np.minimum(a[at] + b[at], n + m - a[at] - b[at]) < _LEAST] = -np.inf
         np.maximum.at(best, group[at], limit)
     top = np.argsort(-best, kind="stable")[:most]
-    return [
-        (float(best[k]), int(key[starts[k]]), int(order[starts[k]]))
+    return [  # rounded, so that the same event and its complement have the same
+        (float(np.round(best[k], 9)), int(key[starts[k]]), int(order[starts[k]]))
         for k in top
         if np.isfinite(best[k])
     ]
