@@ -16,8 +16,9 @@ from dpassay.sampling.draw import stream
 
 #: The address of the order among equal scores.
 _TIES = 1 << 23
-#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
-_UNFAIR = 6.6
+#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most), and hardly
+#: reach (2e-4).
+_UNFAIR, _UNEVEN = 6.6, 3.7
 #: Standard errors by which scores seem to have the wrong sign, and the shares of them that are looked at.
 _REVERSED, _TAILS = 4.0, (0.02, 0.05, 0.1, 0.2)
 #: Coins that fair ones do not repeat (probability 2e-13 at most with a million canaries).
@@ -228,7 +229,16 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
         )
     number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
     said += [number] if number else []
-    doubted = bool(copied or copied_coins or number)
+    sums = ((int(r.coins.sum()), len(r)) for r in runs)
+    uneven = next(
+        (one for one in sums if abs(2 * one[0] - one[1]) > _UNEVEN * math.sqrt(one[1])), None
+    )
+    if uneven:
+        said.append(
+            f"{uneven[0]:,} of {uneven[1]:,} canaries are included, which fair coins give in fewer than "
+            "1 of 5,000 runs: if the members were chosen in another way, the result does not hold"
+        )
+    doubted = bool(copied or copied_coins or number or uneven)
     half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
     if not half:
         return said, doubted
