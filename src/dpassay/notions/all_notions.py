@@ -211,7 +211,7 @@ def _profile(
 ) -> Profile:
     """All notions of an estimated loss with the probabilities of its cells."""
     masses, least = grid.masses(), min(grid.tally.n)
-    epsilon = careful_epsilon(grid)
+    epsilon = careful_epsilon(grid, held_out=not others)  # cells of a learned score are joined
     eps, alone = _epsilons(masses, epsilon, least)
     capped = _capped(masses, epsilon)
     if grid.name == "polynomial":

@@ -238,16 +238,17 @@ def _worst(loss: GridScore, region: Any, floor: float | None, caution: float) ->
     return best
 
 
-def careful_epsilon(loss: GridScore) -> float:
+def careful_epsilon(loss: GridScore, *, held_out: bool = True) -> float:
     """ε̂ of a fitted loss, at the output where it most exceeds its standard errors.
 
     The largest of many noisy log-ratios is too large. Of discrete outputs two thirds of the draws choose
-    the output and the others say its log-ratio, on average over `_SPLITS` random thirds.
+    the output and the others say its log-ratio, on average over `_SPLITS` random thirds; all of them do
+    if not `held_out`.
     """
     errors = 1.0 + _errors(loss, None)
     worst = _worst(loss, None, None, errors)
     block = worst.block
-    if block.axes is not None or math.isinf(worst.value):
+    if not held_out or block.axes is not None or math.isinf(worst.value):
         return worst.value
     rng = np.random.default_rng(0)
     x, y = np.round([block.p * block.n[0], block.q * block.n[1]]).astype(np.int64)
