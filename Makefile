@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 
 # Words that mean something in this project alone; `make check` refuses them.
-PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds|brought_here
+PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds|brought_here|rankings?|caught|turned|one_way|tall(y|ies)|bench
 
 .PHONY: help venv map demo test test-wheel test-floor test-prereleases test-torch test-libraries test-slow test-browser check check-pyright format bench bench-full peers libraries schemas docs paper reproduce release clean
 

@@ -220,7 +220,7 @@ def one_choice(
 
 @table("audit-choices")
 def choices(count: int = 300) -> str:
-    """What the training share and the ranking do to detection, 300 audits a cell, 60 in 10-d (6 min)."""
+    """What the training share and the score do to detection, 300 audits a cell, 60 in 10-d (6 min)."""
     one, two, wide = zoo.Laplace(1.0), zoo.Laplace(0.5), (np.zeros(10), np.eye(10)[0])
     cells: dict[str, tuple[Any, Any, Any, int]] = {
         "ε = 2 against 1, n = 100": (two, UNIT, dp.PureDP(1.0), 100),

@@ -309,7 +309,7 @@ def hunt_private(
     except PrivacyViolation as error:
         error.hunt = found
         raise
-    power = found.verdict.caught or found.verdict.on_other_events
+    power = found.verdict.power_statement or found.verdict.on_other_events
     said = found.verdict.headline, power, f"{found.tried:,} pairs were tried"
     print("; ".join(filter(None, said)))
     return found

@@ -231,7 +231,7 @@ def test_an_event_of_a_learned_ranking_is_replayed(capsys, here, loss):
     assert status == 1
     assert "dpassay replay verdict.json" in out
     event = dp.Verdict.from_json((here / "verdict.json").read_text(encoding="utf-8")).witness.event
-    assert event.ranking is not None
+    assert event.score_function is not None
     status, out, _ = said(capsys, "replay", "verdict.json", target, "--n", "4000")
     assert status == 1
     assert "Violation of 0.5-DP" in out

@@ -332,7 +332,7 @@ def test_a_high_confidence_is_printed_as_what_it_is(seed):
 def test_outputs_of_any_size_are_audited_alike(scale, seed):
     """Rescaling the outputs changes nothing, up to where numbers end (warnings are errors here).
 
-    Near 10⁻³⁰⁰ cells have no width that a number holds, so that one ranking or other may not be tried.
+    Near 10⁻³⁰⁰ cells have no width that a number holds, so that one score or other may not be tried.
     """
 
     def laplace(data, size, rng):

@@ -141,24 +141,24 @@ def test_words_name_the_coordinate_and_what_is_not_there():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("above", [True, False])
 def test_words_of_the_lowest_bit_hold_for_the_event(sign, above, seed):
-    from dpassay.outputs.score_models import Polynomial, Ranking
+    from dpassay.outputs.score_models import Polynomial, ScoreFunction
 
     rng = np.random.default_rng(seed)
     values = np.concatenate([rng.laplace(size=300), rng.integers(-9, 9, 50) / 4])
     outputs = canonical(values)
-    ranking = Ranking("lowest bit", LowestBit(0), Polynomial(0.0, np.array([sign])))
+    score_function = ScoreFunction("lowest bit", LowestBit(0), Polynomial(0.0, np.array([sign])))
     low = np.array([slow_powers(x)[0] for x in values.tolist()])
-    scores = ranking.score(outputs)
+    scores = score_function.score(outputs)
     places = np.unique(scores)
-    for cut in np.concatenate([places, (places[1:] + places[:-1]) / 2]):
-        words = ranking.words(cut, above)
+    for threshold in np.concatenate([places, (places[1:] + places[:-1]) / 2]):
+        words = score_function.words(threshold, above)
         if "lowest set bit" in words:
             edge = math.log2(parsed(next(w for w in words.split() if w[0].isdigit()).strip(",")))
             wanted = low <= edge if words.endswith("smaller") else low >= edge
         else:
             is_what = words.removeprefix("the output is ")
             wanted = {"anything": low < 9999, "0": values == 0, "not 0": values != 0}[is_what]
-        assert np.array_equal(wanted, scores >= cut if above else scores <= cut), words
+        assert np.array_equal(wanted, scores >= threshold if above else scores <= threshold), words
 
 
 def test_a_cell_depends_on_the_output_alone():

@@ -5,19 +5,19 @@ import pytest
 
 import dpassay as dp
 from dpassay.outputs.canonical import from_array
-from dpassay.scores.cell_counts import tally_draws, tally_of, tally_of_levels
+from dpassay.scores.cell_counts import count_draws, counts_of, counts_of_levels
 from dpassay.scores.grid import GridScore
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
 
 
-def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
+def test_cell_counts_streamed_in_blocks_are_those_of_all_draws(seed):
     mechanism = zoo.TruncatedLaplace()
     samples = dp.draw(mechanism, PAIR, n=30_000, rng=seed)
-    whole = tally_of(samples.p, samples.q)
+    whole = counts_of(samples.p, samples.q)
     parts = [
-        whole.binning.tally(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))
+        whole.binning.count(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))
     ]
     added = parts[0] + parts[1] + parts[2]
     assert np.array_equal(added.counts, whole.counts)
@@ -25,9 +25,9 @@ def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
         assert a[1].weights == pytest.approx(b[1].weights)
 
 
-def _by_words(tally):
-    layout = tally.binning.layout
-    sides = zip(*tally.counts.tolist(), strict=True)
+def _by_words(cell_counts):
+    layout = cell_counts.binning.layout
+    sides = zip(*cell_counts.counts.tolist(), strict=True)
     return dict(zip([*map(layout.words, range(len(layout))), "other"], sides, strict=True))
 
 
@@ -35,10 +35,10 @@ def test_combinations_that_a_first_look_did_not_show_are_counted(monkeypatch, se
     """What streamed draws of many discrete values amount to is what they do if all are looked at."""
     mechanism = zoo.RandomizedResponse(3.0)  # ten bits, of which the rarest come once in 10⁷
     samples = dp.draw(mechanism, mechanism.pair, n=100_000, rng=seed)
-    whole = tally_of(samples.p, samples.q)
-    shown = tally_of(samples.p[:2_000], samples.q[:2_000]).binning
+    whole = counts_of(samples.p, samples.q)
+    shown = counts_of(samples.p[:2_000], samples.q[:2_000]).binning
     monkeypatch.setattr("dpassay.scores.cell_counts.FIRST_LOOK", 2_000)
-    streamed = tally_draws(samples, (100_000, 100_000))
+    streamed = count_draws(samples, (100_000, 100_000))
     assert len(shown.layout) < len(whole.binning.layout)
     assert _by_words(streamed) == _by_words(whole)
     assert len(shown.widened().layout) == 2**10
@@ -46,10 +46,10 @@ def test_combinations_that_a_first_look_did_not_show_are_counted(monkeypatch, se
 
 def test_nothing_is_widened_where_numbers_are_free_or_combinations_many(seed):
     rng = np.random.default_rng(seed)
-    free = tally_of(from_array(rng.normal(size=1000)), from_array(rng.normal(size=1000))).binning
+    free = counts_of(from_array(rng.normal(size=1000)), from_array(rng.normal(size=1000))).binning
     assert free.widened() is free
     many = [from_array(rng.choice(99, size=(9000, 2), p=_mostly_ones(99))) for _ in range(2)]
-    known = tally_of(*many).binning
+    known = counts_of(*many).binning
     assert 1 < len(known.layout) < 99**2
     assert known.widened() is known
 
@@ -60,24 +60,26 @@ def _mostly_ones(size):
     return share
 
 
-def test_a_tally_says_where_all_of_its_draws_are(seed):
+def test_cell_counts_say_where_all_of_its_draws_are(seed):
     mechanism = zoo.TruncatedLaplace()
     samples = dp.draw(mechanism, PAIR, n=5_000, rng=seed)
-    known = tally_of(samples.p, samples.q)
+    known = counts_of(samples.p, samples.q)
     beyond = from_array(np.array([1e9, -1e9, 0.25]))
-    tally = known + known.binning.tally(beyond, samples.q[:7])
-    p, q = tally.everywhere()
+    cell_counts = known + known.binning.count(beyond, samples.q[:7])
+    p, q = cell_counts.everywhere()
     assert (p.sum(), q.sum()) == pytest.approx((5_003, 5_007))
     assert p[len(known.binning.layout)] >= 2  # far outside
-    loss = GridScore.of(tally)
+    loss = GridScore.of(cell_counts)
     assert loss.everywhere().shape == p.shape
 
 
 def test_levels_are_counted_as_they_are():
-    tally = tally_of_levels(np.array([0.2, 0.5, 0.9]), np.array([[1, 2, 3], [30, 20, 10]]))
-    assert tally.n == (6, 60)
-    masses = GridScore.of(tally).masses()
+    cell_counts = counts_of_levels(np.array([0.2, 0.5, 0.9]), np.array([[1, 2, 3], [30, 20, 10]]))
+    assert cell_counts.n == (6, 60)
+    masses = GridScore.of(cell_counts).masses()
     assert masses.p.sum() == pytest.approx(1.0)
-    again = tally.binning.tally(from_array(np.array([0.2, 0.9])), from_array(np.array([0.5, 0.7])))
+    again = cell_counts.binning.count(
+        from_array(np.array([0.2, 0.9])), from_array(np.array([0.5, 0.7]))
+    )
     assert again.counts[0].tolist() == [1, 0, 1, 0]
     assert again.counts[1].tolist() == [0, 1, 0, 1]

@@ -102,7 +102,7 @@ def test_trees_written_down_score_like_the_classifier(seed):
     again = Event.from_json(event.to_json())
     assert not again.live
     assert again.scorer is None
-    assert again.ranking.score(fresh) == pytest.approx(loss.score(fresh), abs=1e-9)
+    assert again.score_function.score(fresh) == pytest.approx(loss.score(fresh), abs=1e-9)
     assert np.array_equal(again.holds(fresh), event.holds(fresh))
 
 

@@ -205,15 +205,15 @@ else:
         assert device_arrays.count(torch.asarray(given)) == np.count_nonzero(given)
 
     @pytest.mark.usefixtures("stuck")
-    def test_torch_counts_the_tally_there(rng):
+    def test_torch_counts_cells_there(rng):
         from dpassay.scores.cell_counts import Binning
 
         torch = import_module("torch")
         _, p, q = learn(*(from_raw(rng.normal(size=3000), 3000) for _ in range(2)))
         binning = Binning.learn(p, q)
         far = np.concatenate([rng.normal(size=4000), [1e9, -1e9]])
-        ours = binning.tally(*(kept_on_device(torch.asarray(far), 4002) for _ in range(2)))
-        theirs = binning.tally(*(from_raw(far, 4002) for _ in range(2)))
+        ours = binning.count(*(kept_on_device(torch.asarray(far), 4002) for _ in range(2)))
+        theirs = binning.count(*(from_raw(far, 4002) for _ in range(2)))
         np.testing.assert_array_equal(ours.binned[0][0].weights, theirs.binned[0][0].weights)
         np.testing.assert_array_equal(ours.binned[0][0].counts, theirs.binned[0][0].counts)
         assert ours.binned[0][0].outside == theirs.binned[0][0].outside == 2.0

@@ -1,4 +1,4 @@
-"""The cut of a ranking that promises most."""
+"""The threshold with the largest predicted power."""
 
 from types import SimpleNamespace
 
@@ -17,15 +17,15 @@ def test_best_cut_finds_the_event_of_an_exact_sample():
     u = (np.arange(4001) + 0.5) / 4001
     p, q = laplace.ppf(u), 1 + laplace.ppf(u)
     power = EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
-    cut = power.judge((p, q), tails=True).strongest
-    expected = 1.0 if cut.swapped else 0.0
-    assert cut.threshold == pytest.approx(expected, abs=0.6)
-    assert cut.above == cut.swapped
-    assert cut.z > 5
+    threshold = power.judge((p, q), tails=True).strongest
+    expected = 1.0 if threshold.swapped else 0.0
+    assert threshold.threshold == pytest.approx(expected, abs=0.6)
+    assert threshold.above == threshold.swapped
+    assert threshold.z > 5
 
 
-def test_a_promise_is_made_of_counts_alone():
-    """Scores may be anything that orders the draws: a monotone change moves the cut and nothing else."""
+def test_predicted_power_depends_on_counts_alone():
+    """Scores may be anything that orders the draws: a monotone change moves only the threshold."""
     rng = np.random.default_rng(0)
     p, q = rng.normal(size=500), rng.normal(1, 1, size=500)
     look = EventCriterion(dp.PureDP(0.5), (1500, 1500), 0.05).judge((p, q))

@@ -16,7 +16,7 @@ from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
-from dpassay.outputs.score_models import Ranking, Steps
+from dpassay.outputs.score_models import ScoreFunction, Steps
 from dpassay.results.verdict import Verdict
 from dpassay.scores.serializable import _steps, feature_curve
 from dpassay.scores.training import best_features
@@ -299,7 +299,7 @@ def test_details_show_how_often_the_feature_takes_each_value():
     mechanism = dp.from_function(word_tables)
     verdict = dp.audit(mechanism, (0, 1), "eps=1", n=400, rng=0, confidence=0.999, details=True)
     curve = verdict.profile.loss
-    assert curve.part == verdict.witness.event.ranking.feature
+    assert curve.part == verdict.witness.event.score_function.feature
     assert curve.p.sum() == pytest.approx(1)
     assert curve.q.sum() == pytest.approx(1)
     inside = curve.x >= 1  # {number of z ≥ 1}
@@ -313,8 +313,8 @@ def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
     sides = [from_raw((rng.normal(size=(300, 8)) + shift).tolist(), 300) for shift in (0.0, 0.5)]
     chosen = NamedFeatures.of((best_features(*sides, 1)[0][0],))
     values = [chosen.rows(side)[:, 0] for side in sides]
-    ranking = Ranking("feature", chosen, Steps(np.unique(values[0]), np.arange(300.0)))
-    curve = feature_curve(ranking, *sides, lambda values: values >= values[len(values) // 3])
+    score_function = ScoreFunction("feature", chosen, Steps(np.unique(values[0]), np.arange(300.0)))
+    curve = feature_curve(score_function, *sides, lambda values: values >= values[len(values) // 3])
     assert 5 < curve.x.size <= 25
     for mass, own in zip((curve.p, curve.q), values, strict=True):
         slow = [np.mean((own >= a) & (own < b)) for a, b in pairwise([*curve.x, np.inf])]

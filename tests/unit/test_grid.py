@@ -7,7 +7,7 @@ from tests.helpers import objects
 import dpassay as dp
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Live
-from dpassay.scores.cell_counts import tally_draws, tally_of
+from dpassay.scores.cell_counts import count_draws, counts_of
 from dpassay.scores.grid import GridScore
 
 zoo = dp.zoo
@@ -23,9 +23,9 @@ def test_levels_count_every_draw_once_and_as_the_score_would(seed):
     ):
         samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
         train, test = samples.take(10_000), samples.take(10_000)
-        tally = tally_of(train.p, train.q)
-        loss = GridScore.of(tally)
-        levels = loss.levels(tally.binning.tally(test.p, test.q))
+        cell_counts = counts_of(train.p, train.q)
+        loss = GridScore.of(cell_counts)
+        levels = loss.levels(cell_counts.binning.count(test.p, test.q))
         assert levels.p.sum() == levels.q.sum() == 10_000
         for cut in (0.1, 0.4):
             by_score = np.count_nonzero(loss.score(test.p) > cut)
@@ -34,7 +34,7 @@ def test_levels_count_every_draw_once_and_as_the_score_would(seed):
 
 def loss_of(mechanism, pair, n, rng):
     live = Live(mechanism, dp.Pair(*pair), seed=rng)
-    return GridScore.of(tally_draws(live, (n, n)))
+    return GridScore.of(count_draws(live, (n, n)))
 
 
 def test_masses_of_a_grid_loss_are_those_of_the_mechanism(seed):
@@ -74,7 +74,7 @@ def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
     p, q = rng.integers(0, 500, 20_000), rng.integers(0, 500, 20_000)
     p[rng.permutation(20_000)[:400]] = 999
     samples = dp.from_samples(p, q)
-    masses = GridScore.of(tally_of(samples.p, samples.q)).masses()
+    masses = GridScore.of(counts_of(samples.p, samples.q)).masses()
     assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)
 
 
@@ -82,7 +82,7 @@ def test_of_two_numbers_the_more_telling_one_is_drawn():
     rng = np.random.default_rng(0)
     noise = rng.laplace(size=(2, 20_000, 2)) * [0.5, 4.0]
     drawn = GridScore.of(
-        tally_of(*(from_raw(x, len(x)) for x in (noise[0], noise[1] + 1.0)))
+        counts_of(*(from_raw(x, len(x)) for x in (noise[0], noise[1] + 1.0)))
     ).curve()
     assert drawn.part == "x in (x, •)"
     assert drawn.labels is None
@@ -98,9 +98,9 @@ def test_one_number_is_the_output_and_one_in_a_tuple_is_not():
     rng = np.random.default_rng(0)
     plain, other = rng.normal(size=(2, 2000))
     assert (
-        GridScore.of(tally_of(from_raw(plain, 2000), from_raw(other, 2000))).curve().part
+        GridScore.of(counts_of(from_raw(plain, 2000), from_raw(other, 2000))).curve().part
         == "output"
     )
     pairs = [objects(*(("yes", float(v)) for v in side)) for side in (plain, other)]
-    drawn = GridScore.of(tally_of(*(from_raw(side, 2000) for side in pairs))).curve()
+    drawn = GridScore.of(counts_of(*(from_raw(side, 2000) for side in pairs))).curve()
     assert drawn.part == "x in ('yes', x)"

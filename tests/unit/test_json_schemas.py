@@ -124,7 +124,7 @@ def test_files_of_the_last_two_minor_versions_are_read_and_validate(path, tmp_pa
         ("hunt", "dp.Hunt"),
         ("monitor-state", "dp.Monitor"),
         ("verdict_boosting", "dp.Verdict"),
-        ("verdict_letters", "dp.Verdict"),
+        ("verdict_characters", "dp.Verdict"),
         ("plan", "dp.Plan"),
         ("plan", "Record"),
         ("verification", "Record"),

@@ -6,7 +6,7 @@ from tests.helpers import training
 
 import dpassay as dp
 from dpassay.outputs.canonical import from_raw
-from dpassay.scores.cell_counts import tally_of
+from dpassay.scores.cell_counts import counts_of
 from dpassay.scores.serializable import fit_logistic, newton, quadratic
 
 
@@ -29,7 +29,7 @@ def test_products_of_many_coordinates_are_thinned_to_the_telling_ones(seed):
         p[:, 7]
     )
     loss = fit_logistic("products", training(p, q))
-    pairs = {tuple(pair) for pair in loss.ranking.model.pairs.tolist()}
+    pairs = {tuple(pair) for pair in loss.score_function.model.pairs.tolist()}
     assert (3, 7) in pairs
     assert len(pairs) == 560
 
@@ -52,9 +52,9 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
     rng = np.random.default_rng(seed)
     p, q = rng.normal(1, 1.2, 4000), rng.normal(0, 1, 6000)
     pool = dp.from_samples(p, q)
-    tally = tally_of(pool.p, pool.q)
-    axis = tally.binned[0][0].axes[0]
-    loss = quadratic(*tally.binned[0], tally.n)
+    cell_counts = counts_of(pool.p, pool.q)
+    axis = cell_counts.binned[0][0].axes[0]
+    loss = quadratic(*cell_counts.binned[0], cell_counts.n)
     x = np.concatenate([p, q])
     weights = np.r_[np.full(4000, 1 / 4000), np.full(6000, 1 / 6000)] * 5000
     model = LogisticRegression(C=1e9, tol=1e-10, max_iter=1000)
@@ -66,8 +66,8 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
 
 def test_quadratic_loss_of_separated_sides_stays_finite():
     pool = dp.from_samples(np.linspace(0, 1, 500), np.linspace(5, 6, 500))
-    tally = tally_of(pool.p, pool.q)
-    assert np.all(np.isfinite(quadratic(*tally.binned[0], tally.n)))
+    cell_counts = counts_of(pool.p, pool.q)
+    assert np.all(np.isfinite(quadratic(*cell_counts.binned[0], cell_counts.n)))
 
 
 def test_a_combination_that_hardly_varies_is_found():

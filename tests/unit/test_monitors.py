@@ -202,7 +202,7 @@ def test_a_classifier_works_but_cannot_be_written_down(seed):
 
 
 def test_what_fails_brings_nothing(seed):
-    """A ranking that cannot be fitted stops it; the same draws are bet on once, later."""
+    """A score_function that cannot be fitted stops it; the same draws are bet on once, later."""
 
     p, q = laplace(seed, 300)
     found = dp.Monitor("eps=0.5", loss="knn")

@@ -99,7 +99,7 @@ def test_the_highest_are_guessed_in_and_the_lowest_out():
     assert bound.value == pytest.approx(want)
 
 
-def test_swapped_labels_and_turned_scores_say_the_same():
+def test_swapped_labels_and_negated_scores_say_the_same():
     scores, included = gaussian(400, 1.5, 3)
     one = dp.one_run(scores, included, guesses=100, delta=1e-5)
     other = dp.one_run(-scores, ~included, guesses=100, delta=1e-5)
@@ -487,9 +487,9 @@ def test_runs_need_coins_of_their_own():
     scores, included = gaussian(100, 1.0, 0)
     with pytest.raises(InvalidInput, match="coins of a run before it"):
         dp.one_run([scores, scores], [included, included], guesses=20)
-    with pytest.raises(InvalidInput, match="all turned: it includes what that one leaves out"):
+    with pytest.raises(InvalidInput, match="all negated: it includes what that one leaves out"):
         dp.one_run([scores, -scores], [included, ~included], guesses=20)
-    with pytest.raises(InvalidInput, match="begins anew after 100 .* or with all of them turned"):
+    with pytest.raises(InvalidInput, match="begins anew after 100 .* or with all of them negated"):
         dp.one_run(np.r_[scores, -scores], np.r_[included, ~included], guesses=20)
     with pytest.raises(InvalidInput, match="scores of 2 and included of 1 runs"):
         dp.one_run([scores, scores], [included], guesses=20)

@@ -225,6 +225,6 @@ def test_trees_whose_nodes_go_in_circles_are_refused():
 
     verdict = dp.audit(plane, (0.0, 1.0), "eps=0.5", n=400, rng=0, loss="boosting")
     data = json.loads(verdict.to_json())
-    data["witness"]["event"]["ranking"]["model"]["left"][0] = 0
-    with pytest.raises(InvalidInput, match="witness.event.ranking: .*no function of the"):
+    data["witness"]["event"]["score_function"]["model"]["left"][0] = 0
+    with pytest.raises(InvalidInput, match="witness.event.score_function: .*no function of the"):
         dp.Verdict.from_json(json.dumps(data))

@@ -74,7 +74,7 @@ def test_a_divergence_that_is_said_to_be_detected_is(claim, half, seeds):
         verdict = dp.audit(sound, (0.0, 1.0), claim, n=8000, rng=seed)
         least = verdict.smallest_detectable
         assert value < least < 1.6 * value
-        assert "with Gaussian noise would be detected" in verdict.caught
+        assert "with Gaussian noise would be detected" in verdict.power_statement
         broken = dp.zoo.Gaussian((half / least) ** 0.5)
         caught += dp.audit(broken, (0.0, 1.0), claim, n=8000, rng=seed + 1).violated
     assert caught >= binom.ppf(0.001, 20, 0.85)

@@ -25,10 +25,10 @@ def test_counted_block_by_block_is_counted_at_once(mechanism, seed):
     p, q = samples.p, samples.q
     learner = _first(samples, 20_000)
     made = streaming.grid_over(samples, learner, samples.remaining)
-    whole = made.tally.binning.tally(p, q)
-    assert made.tally.n == (200_000, 200_000)
-    assert np.array_equal(made.tally.counts, whole.counts)
-    for one, other in zip(made.tally.binned.values(), whole.binned.values(), strict=True):
+    whole = made.cell_counts.binning.count(p, q)
+    assert made.cell_counts.n == (200_000, 200_000)
+    assert np.array_equal(made.cell_counts.counts, whole.counts)
+    for one, other in zip(made.cell_counts.binned.values(), whole.binned.values(), strict=True):
         assert np.array_equal(one[0].counts, other[0].counts)
         assert one[0].weights == pytest.approx(other[0].weights, abs=1e-6)
     eps = np.linspace(0, 2, 9)
@@ -52,11 +52,11 @@ def test_the_kind_is_chosen_as_if_every_draw_were_scored(noise, shape, coarse, s
 
     samples = dp.draw(mechanism, PAIR, n=40_000, rng=seed)
     halves = _first(samples, 40_000).training.halves
-    a, b = (half.tally for half in halves)
+    a, b = (half.cell_counts for half in halves)
     draws = np.concatenate([*b.everywhere(), *a.everywhere()])
     surprises = []
     for name in NAMES:
-        taught = [GridScore.named(name, tally) for tally in (a, b)]
+        taught = [GridScore.named(name, cell_counts) for cell_counts in (a, b)]
         scores = [
             np.concatenate([taught[1].score(x.outputs), taught[0].score(y.outputs)])
             for x, y in ((halves[0].p, halves[1].p), (halves[0].q, halves[1].q))

@@ -191,9 +191,13 @@ def _detailed(
             profiles[key] = profile_of(choice.source, choice.learner)
         found = profiles[key]
         event = verdict.witness.event if verdict.witness is not None else None
-        if event is not None and event.ranking is not None and event.ranking.feature is not None:
+        if (
+            event is not None
+            and event.score_function is not None
+            and event.score_function.feature is not None
+        ):
             batch = choice.learner.batch  # the values of the feature are what shows
-            shown = feature_curve(event.ranking, batch.p, batch.q, event.holds_feature)
+            shown = feature_curve(event.score_function, batch.p, batch.q, event.holds_feature)
             found = replace(found, loss=shown)
         out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))
     return out
@@ -205,7 +209,7 @@ def _verdict(
     """What the fresh draws say about a claim; `planned` is how many there were to be."""
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated, tests = found.p_value <= gamma, len(found.tests)
-    witness, sure = (
+    witness, guarantee = (
         found.best.witness(choice.source),
         Guarantee.EXACT.downgraded(choice.source.doubts),
     )
@@ -220,7 +224,7 @@ def _verdict(
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
-        guarantee=sure,
+        guarantee=guarantee,
         witness=witness,
         smallest_detectable=found.detectable,
         detectable_on=found.detectable_on,
@@ -229,7 +233,7 @@ def _verdict(
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
         diagnosis=_diagnosis(choice, counted, found, gamma, claim if violated else None),
-        belief=belief(witness, claim, gamma, sure, tests) if violated else None,
+        belief=belief(witness, claim, gamma, guarantee, tests) if violated else None,
     )
 
 
@@ -242,14 +246,14 @@ def _diagnosis(
     claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """Why a claim was refuted, or what was looked at; one of several events is the witness."""
-    learner, sure = choice.learner, Guarantee.EXACT.downgraded(choice.source.doubts)
+    learner, guarantee = choice.learner, Guarantee.EXACT.downgraded(choice.source.doubts)
     if claim is None:
         return looked_at(learner)
     known = learner.known_features()
     kept, pair, witness = counted.kept, choice.source.pair, found.best.witness(choice.source)
     bits, tests = found.bits(choice.divergence), len(found.tests)
     return diagnose(
-        learner.batch, kept, claim, pair, witness, gamma, sure, known, tests, claimed, bits
+        learner.batch, kept, claim, pair, witness, gamma, guarantee, known, tests, claimed, bits
     )
 
 

@@ -134,7 +134,7 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
     more = f"of about {math.ceil(1.2 * times * draws):,}" if times < 100 else f"above {draws:,}"
     said = (
         f"detects = {detects:g} is to detect {wanted} where {claim.short} is claimed; with {draws:,} "
-        f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. "
+        f"draws a side {verdict.power_statement or 'no excess would be detected with probability 0.9'}. "
         f"{_remedies(claim, detects * _excess(verdict, detects), more)}"
     )
     if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
@@ -198,7 +198,7 @@ def detected(verdict: Verdict, detects: float | None) -> str:
     if detects is None:
         _check_gaussian(verdict)
         unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
-        return verdict.caught or "; ".join(filter(None, unknown))
+        return verdict.power_statement or "; ".join(filter(None, unknown))
     if _misses(verdict, detects):
         raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
     shown, rest = "on an event like this", ""

@@ -186,7 +186,7 @@ def named(origin: Origin) -> bool:
 
 def _check_kinds(event: Event, source: Samples) -> None:
     """Outputs of which the event knows no kind at all are not those of its mechanism."""
-    match event.layout if event.ranking is None else event.ranking.features:
+    match event.layout if event.score_function is None else event.score_function.features:
         case NamedFeatures() as features:
             alien = not any(features.values(side).any() for side in (source.p, source.q))
         case Features() | Layout() as known:

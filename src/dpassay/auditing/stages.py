@@ -2,7 +2,7 @@
 
 1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
    outputs, the event and the input on which it is too likely (`learning.event_selection`); for Rényi and
-   zCDP claims a function of the ranking and a direction (`learning.renyi_variational`). The result is a
+   zCDP claims a function of the score and a direction (`learning.renyi_variational`). The result is a
    frozen `Selection`.
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
@@ -33,7 +33,7 @@ from dpassay.errors import MechanismError, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
 from dpassay.learning.renyi_variational import MomentCriterion, VariationalFunction
-from dpassay.learning.streaming import best_event, draws_for_rare_events, two_tallies
+from dpassay.learning.streaming import best_event, counts_of_halves, draws_for_rare_events
 from dpassay.outputs.device_arrays import AnyOutputs, on_host
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
@@ -165,7 +165,9 @@ def learn_rare_events(
     for source in {id(choice.source): choice.source for choice in choices}.values():
         here = (k for k, choice in enumerate(choices) if choice.source is source)
         undecided = [k for k in here if choices[k].undecided(largest)]
-        halves = two_tallies(source, choices[undecided[0]].learner, sizes) if undecided else None
+        halves = (
+            counts_of_halves(source, choices[undecided[0]].learner, sizes) if undecided else None
+        )
         if halves is None:
             continue
         for k in undecided:

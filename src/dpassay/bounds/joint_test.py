@@ -359,12 +359,12 @@ def joint_region(c: Counts, gamma: float, directions: int = 48) -> Region:
     alpha, beta = outline[:, 1], 1 - outline[:, 0]
     # with few counts p-values jump, and rays can miss a part: the box contains Clopper–Pearson's, which
     # covers by itself and is nearly always the smaller one
-    sure = clopper_pearson_box(c, gamma)
+    box = clopper_pearson_box(c, gamma)
     return Region(
-        min(float(alpha.min()), sure.low_alpha),
-        max(float(alpha.max()), sure.high_alpha),
-        min(float(beta.min()), sure.low_beta),
-        max(float(beta.max()), sure.high_beta),
+        min(float(alpha.min()), box.low_alpha),
+        max(float(alpha.max()), box.high_alpha),
+        min(float(beta.min()), box.low_beta),
+        max(float(beta.max()), box.high_beta),
         np.column_stack([alpha, beta]),
     )
 

@@ -138,10 +138,10 @@ def _on_tangent(
             low, high = np.where(more > 0, q, low), np.where(more > 0, high, q)
             step = q - more / turn
             # near q = 1 the excess has a second root, where it rises: no step there is the last
-            sure = (turn < 0) & (np.abs(step - q) <= _LAST * np.minimum(q, 1 - q))
-            step = np.where((step > low) & (step < high) | sure, step, 0.5 * (low + high))
+            converged = (turn < 0) & (np.abs(step - q) <= _LAST * np.minimum(q, 1 - q))
+            step = np.where((step > low) & (step < high) | converged, step, 0.5 * (low + high))
             q = np.where(done, q, np.clip(step, low, high))
-            done = done | sure | (high <= low)
+            done = done | converged | (high <= low)
             if done.all():
                 break
     return np.where(outside[0], ends[0], np.where(outside[1], ends[1], q))

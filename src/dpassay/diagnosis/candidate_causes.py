@@ -229,7 +229,7 @@ class CandidateCauses:
         self, kinds: Sequence[Template], counts: Any, beside: Condition | None = None
     ) -> list[CandidateCause]:
         """Keys and values that tell more than `beside`; or the number of values, if it tells more."""
-        cut, by_size, _ = self._best([SIZE])[0]
+        condition, by_size, _ = self._best([SIZE])[0]
         often: dict[tuple[str, str], Any] = {}
         for one, of_one in zip(kinds, counts.T, strict=True):
             for each in labels(one):
@@ -242,13 +242,13 @@ class CandidateCauses:
         if beside is not None and weighed[best] <= _MORE * self._alone(beside):
             return []
         found = []
-        label = labelled(listed[best]) if listed else cut
+        label = labelled(listed[best]) if listed else condition
         if self._breaks(weighed[best]) or self._is_witness(label):
             found = self._categorical(label)
             if label.code.endswith(" == None") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
                 found = [CandidateCause(Fault.SUPPRESSION, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
-            found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
+            found = [CandidateCause(Fault.ORDER_OR_SIZE, condition), *found]
         return found
 
     # --- numbers
@@ -303,12 +303,14 @@ class CandidateCauses:
         single = self._single(best, [one for _, _, one in telling])
         if not guilty:  # nor does an event of one part
             single = [one for one in single if not one.event_alone]
-            parts = tuple(cut for cut, _, _ in telling)
+            parts = tuple(condition for condition, _, _ in telling)
             return [*found, CandidateCause(Fault.COMPOSITION, best[0], parts=parts), *single]
         quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
         if len(guilty) > 1 or not quiet:
             return found + single
-        part = CandidateCause(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
+        part = CandidateCause(
+            Fault.UNPROTECTED, best[0], parts=tuple(condition for condition, _, _ in columns)
+        )
         others = float(np.median([max(one.spreads) for _, _, one in quiet]))
         small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
         if small:
@@ -335,7 +337,7 @@ class CandidateCauses:
 
     def _single(self, weighed: Weighed, several: Sequence[Numbers] = ()) -> list[CandidateCause]:
         """Causes in one number; `several` are those that carry the leak together."""
-        cut, _, one = weighed
+        condition, _, one = weighed
         found: list[CandidateCause] = []
         sides = zip(one.sides, one.sides[::-1], one.draws, one.modes, one.constant, strict=True)
         for side, other, draws, (value, _), constant in sides:
@@ -346,13 +348,13 @@ class CandidateCauses:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
-            return found + self._categorical(best if broken else cut)
+            return found + self._categorical(best if broken else condition)
         if self.event is not None and _interleaved(one):
             found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
         far = one.far_on_one_side()
         alone = [(one.weigh(value, self.claim, _LAX), value) for value in far]
-        theta, end = max([*ends, *alone], key=lambda end: end[0], default=(0.0, cut))
+        theta, end = max([*ends, *alone], key=lambda end: end[0], default=(0.0, condition))
         witness = any(map(self._is_witness, far)) or self._cut_off(one)
         if witness and self.event is not None:  # more draws have counted it
             theta, end = math.inf, witnessed(self.event)
@@ -419,8 +421,8 @@ class CandidateCauses:
             in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
             epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
-            cut, _ = one.best(in_delta, plug_in)
-            return [CandidateCause(Fault.DELTA, cut, noise=noise, facts=facts)]
+            condition, _ = one.best(in_delta, plug_in)
+            return [CandidateCause(Fault.DELTA, condition, noise=noise, facts=facts)]
         if shift <= _EXCESS * noise.scale * allowed:
             return []
         covered = noise.scale * allowed

@@ -88,10 +88,10 @@ def diagnose(
             candidates = [one for one in candidates if one.kind not in (Fault.SCALE, Fault.SHIFT)]
         candidates = list(leading(candidates, _GIVEN))
         fresh = joined(test) if test else seen
-        sure = guarantee if test else Guarantee.HEURISTIC
+        stated = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(candidates), 1)
         tests = [
-            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0, claimed)
+            _Test(one, fresh, claim, witness, level / chosen, stated, 1 - level, k == 0, claimed)
             for k, one in enumerate(candidates)
         ]
         found = [test.explanation() for test in tests]

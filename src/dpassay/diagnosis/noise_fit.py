@@ -195,14 +195,16 @@ class Numbers:
 
     def best(self, claim: Claim, weigh: Callable[..., Any] = shown) -> tuple[Condition, float]:
         """The threshold that shows most, and how much."""
-        cuts = np.unique(np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf"))
-        i, j = (side.size - np.searchsorted(side, cuts, side="left") for side in self.sides)
+        thresholds = np.unique(
+            np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf")
+        )
+        i, j = (side.size - np.searchsorted(side, thresholds, side="left") for side in self.sides)
         found = weigh(claim, i, self.draws[0], j, self.draws[1])
         top = int(np.argmax(found))
-        return Condition(self.part, low=float(cuts[top])), float(found[top])
+        return Condition(self.part, low=float(thresholds[top])), float(found[top])
 
     def beyond_ends(self) -> list[Condition]:
-        """What lies beyond a sharp end of one side: where noise is cut off, or outputs are clamped."""
+        """What lies beyond a sharp end of one side: where noise is truncated, or outputs are clamped."""
         found = []
         for side, other in (self.sides, self.sides[::-1]):
             low, high = float(side[0]), float(side[-1])

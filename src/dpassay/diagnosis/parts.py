@@ -197,11 +197,11 @@ def missing(key: str) -> Part:
     return Part(f"{_MISSING}{key}", "", share)
 
 
-def in_words(cut: Condition) -> Condition:
+def in_words(one: Condition) -> Condition:
     """A threshold of such a share, as a person reads it."""
-    of = cut.part.name.removeprefix(_MISSING)
-    some = f"at least {rounded_down(100 * cut.low)}% of the values of {of} are missing"
-    return replace(cut, said=some if cut.low < 1 else f"every value of {of} is missing")
+    of = one.part.name.removeprefix(_MISSING)
+    some = f"at least {rounded_down(100 * one.low)}% of the values of {of} are missing"
+    return replace(one, said=some if one.low < 1 else f"every value of {of} is missing")
 
 
 SIZE = Part("the number of values in the output", "", by_structure(size))

@@ -1,11 +1,11 @@
-"""What to bet on: cells of a ranking, chosen from draws that were bet on before.
+"""What to bet on: cells of a score, chosen from draws that were bet on before.
 
-The scores of a ranking are cut twice, where the bottom ends and where the top begins: at the places on
-which an event would have gained most. What half of the draws chose is counted on the other half, and
-the other way round, so that the counts a first guess is made of are no better than those to come.
-(Scores are of draws that the ranking was not fitted to.) By what a bet would have gained with those
-counts one ranking is chosen, and all draws cut it again. Once there are many, it is cut at fixed shares
-of the draws too, and which two cuts count is chosen again as draws come in (`again`). For moments of
+A score gets two thresholds, where the low cells end and where the high cells begin: those whose events
+would have gained most. What half of the draws chose is counted on the other half, and the other way
+round, so that the counts of the first guess are no better than those to come. (A score is evaluated on
+draws that it was not fitted to.) The score is chosen whose bet would have gained most with those counts,
+and its thresholds are chosen again with all draws. Once there are many draws, there are also thresholds
+at fixed shares of them, and which two count is chosen again as draws come in (`again`). For moments of
 p/q the cells are even shares of the draws instead.
 
 A poor choice costs power, never validity: it is made before the draws that are bet on with it.
@@ -31,7 +31,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Batch
 from dpassay.scores.fit import Score
 
-#: Places to cut that are looked at, evenly spaced and towards either end.
+#: Candidate thresholds, evenly spaced and towards either end.
 _EVEN, _ENDS = 31, 8
 #: Cells for moments, and the share of the outermost ones.
 _CELLS, _OUTER = 12, 1 / 64
@@ -43,7 +43,7 @@ _WARY = 2.0
 _MARGIN = 2.5
 #: Fewer draws a side than these are ranked by the output itself, where it is a number.
 _FEW = 64
-#: From so many draws a side on, there are cuts at these shares to choose from later.
+#: From so many draws a side on, there are thresholds at these shares to choose from later.
 _MANY = 256
 _SHARES = np.append([0.01, 0.02, 0.04, 0.07, 0.1, 0.13, 0.17, 0.2], np.linspace(0.22, 0.44, 12))
 
@@ -61,7 +61,7 @@ def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> BettingCel
     """The cells of the score with the largest predicted wealth."""
     best: tuple[int, Scores, IntArray] | None = None
     most: list[float] = []
-    for index, scores in _rankings(learner):
+    for index, scores in _candidate_scores(learner):
         counts, parts = _crossed(scores, bets, claim)
         gains = _predicted_gains(bets, claim, counts, parts)
         growth = [gain * min(learner.batch.sizes) for gain in gains]
@@ -77,8 +77,8 @@ def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> BettingCel
         event = of_keys(layout, range(len(layout)), (), True)
         return BettingCells(Partition.of("nothing", [event]), everything, (1, 1))
     index, scores, counts = best
-    cuts, own, parts = _cut(scores, bets, claim)
-    events = _events(learner, index, scores, cuts)
+    thresholds, own, parts = _cut(scores, bets, claim)
+    events = _events(learner, index, scores, thresholds)
     name = "the output itself" if index < 0 else learner.fitted(index).name
     counts = counts if counts.shape == own.shape else own
     return BettingCells(Partition.of(name, events), counts, parts)
@@ -97,7 +97,7 @@ def pick(
     parts: tuple[int, int],
     theta: float | None = None,
 ) -> IntArray:
-    """A pick for each bet: where to cut, or the order that would have gained most."""
+    """A pick for each bet: where to threshold, or the order that would have gained most."""
     bottom, top = parts
     found = []
     for bet in bets:
@@ -121,7 +121,7 @@ def again(
     return min(at), max(at)
 
 
-def _rankings(learner: CrossFit) -> Iterator[tuple[int, Scores]]:
+def _candidate_scores(learner: CrossFit) -> Iterator[tuple[int, Scores]]:
     """What outputs may be ranked by, the stiffest first; −1 is the output itself, −2 its negative."""
     numbers = learner.plain_numbers
     if numbers is not None:
@@ -156,26 +156,34 @@ def _crossed(
 def _cut(
     scores: Scores, bets: tuple[Bet, ...], claim: Claim
 ) -> tuple[FloatArray, IntArray, tuple[int, int]]:
-    """Where all draws cut a ranking, how many are in each cell, and its two parts.
+    """The thresholds of a score, how many draws are in each cell, and its two parts.
 
     For moments, cells of even shares with two smaller ones at the ends, and the best to begin at. Else
-    the two best cuts; where there are many draws, also cuts at fixed shares from either end.
+    the two best thresholds; where there are many draws, also thresholds at fixed shares from either end.
     """
     scores = _sorted(scores)
     both = _merged(scores)
     if any(isinstance(bet, MomentBet) for bet in bets):
         shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
-        cuts = np.unique(_at_shares(both, shares))
-        cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
-        counts = _counted(scores, cuts)
+        thresholds = np.unique(_at_shares(both, shares))
+        thresholds = (
+            thresholds[thresholds > both[0]]
+            if thresholds.size and thresholds[-1] > both[0]
+            else both[-1:]
+        )
+        counts = _counted(scores, thresholds)
         at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
-        return cuts, counts, (min(at), max(at))
-    cuts = np.array(_ends(scores, bets, claim))
+        return thresholds, counts, (min(at), max(at))
+    thresholds = np.array(_ends(scores, bets, claim))
     if min(side.size for side in scores) >= _MANY:
-        cuts = np.unique(np.append(_at_shares(both, np.append(_SHARES, 1 - _SHARES)), cuts))
-        cuts = cuts[cuts > both[0]] if cuts[-1] > both[0] else cuts[-1:]
-    counts = _counted(scores, cuts)
-    return cuts, counts, again(bets, claim, counts, (1, len(cuts)))
+        thresholds = np.unique(
+            np.append(_at_shares(both, np.append(_SHARES, 1 - _SHARES)), thresholds)
+        )
+        thresholds = (
+            thresholds[thresholds > both[0]] if thresholds[-1] > both[0] else thresholds[-1:]
+        )
+    counts = _counted(scores, thresholds)
+    return thresholds, counts, again(bets, claim, counts, (1, len(thresholds)))
 
 
 def _at_shares(both: FloatArray, shares: FloatArray) -> FloatArray:
@@ -246,7 +254,7 @@ def _gains(
 
 
 def _places(both: FloatArray) -> FloatArray:
-    """Where to cut: {score ≥ place} of evenly spaced shares, and of ever smaller ones at either end."""
+    """Candidate thresholds at evenly spaced shares, and at ever smaller ones at either end."""
     new = np.append(True, both[1:] != both[:-1])
     if np.count_nonzero(new) > _EVEN + 2 * _ENDS:
         shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
@@ -265,36 +273,39 @@ def _merged(scores: Scores) -> FloatArray:
     return np.asarray(np.sort(np.concatenate(scores), kind="stable"))
 
 
-def _counted(scores: Scores, cuts: FloatArray) -> IntArray:
-    """(2, cells): how many of sorted scores are between cuts."""
-    below = [np.searchsorted(side, cuts, side="left") for side in scores]
+def _counted(scores: Scores, thresholds: FloatArray) -> IntArray:
+    """(2, cells): how many of sorted scores are between thresholds."""
+    below = [np.searchsorted(side, thresholds, side="left") for side in scores]
     sizes = [[side.size] for side in scores]
     return np.diff(np.hstack([below, sizes]), axis=1, prepend=0)
 
 
 def _events(
-    learner: CrossFit, index: int, scores: Scores, cuts: Sequence[float] | FloatArray
+    learner: CrossFit, index: int, scores: Scores, thresholds: Sequence[float] | FloatArray
 ) -> list[Event]:
-    """{score ≥ cut} for each threshold, fitted to all draws; the largest event first."""
+    """{score ≥ threshold} for each threshold, fitted to all draws; the largest event first."""
     if index < 0:
         sign = 1.0 if index == -1 else -1.0
-        return [learner.number_event(sign * cut, sign > 0) for cut in cuts]
+        return [learner.number_event(sign * threshold, sign > 0) for threshold in thresholds]
     loss = learner.fitted(index)
     own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
     held = np.sort(np.concatenate(scores))
-    shares = 1 - np.searchsorted(held, cuts, side="left") / held.size
-    return [_event(loss, float(cut), float(at), own) for cut, at in zip(cuts, shares, strict=True)]
+    shares = 1 - np.searchsorted(held, thresholds, side="left") / held.size
+    return [
+        _event(loss, float(threshold), float(at), own)
+        for threshold, at in zip(thresholds, shares, strict=True)
+    ]
 
 
-def _event(loss: Score, cut: float, share: float, own: FloatArray) -> Event:
+def _event(loss: Score, threshold: float, share: float, own: FloatArray) -> Event:
     """Cut at the score, or at the rank where that would hold clearly more or fewer draws.
 
     A score fitted to half of the draws need not be on the scale of one fitted to all.
     """
-    there = 1 - np.searchsorted(own, cut, side="left") / own.size
+    there = 1 - np.searchsorted(own, threshold, side="left") / own.size
     if abs(there - share) > 0.1 * min(share, 1 - share) + 1 / own.size:
-        cut = float(own[min(round((1 - share) * own.size), own.size - 1)])
-    return loss.event(cut, True)
+        threshold = float(own[min(round((1 - share) * own.size), own.size - 1)])
+    return loss.event(threshold, True)
 
 
 # --- for bounds on δ from above

@@ -1,6 +1,6 @@
 """A score that is fitted to the first draws, over all draws that follow: block by block, none is kept.
 
-Tallies under one binning add up, so that a loss on cells is fitted to all draws, and which kind of it
+Cell counts under one binning add up, so that a loss on cells is fitted to all draws, and which kind of it
 predicts best is asked of all of them. A score of any other kind is fitted to the first look alone; the
 draws that follow are counted by where their scores lie.
 
@@ -34,7 +34,7 @@ from dpassay.learning.hit_rates import HitRates
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
-from dpassay.scores.cell_counts import CellCounts, tallies
+from dpassay.scores.cell_counts import CellCounts, count_blocks
 from dpassay.scores.fit import Score
 from dpassay.scores.grid import GridScore, Levels
 
@@ -45,7 +45,7 @@ _MISFIT = 4.5
 
 def grid_loss(learner: CrossFit) -> GridScore:
     """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
-    name = best_kind(learner.on_cells, *(half.tally for half in learner.training.halves))
+    name = best_kind(learner.on_cells, *(half.cell_counts for half in learner.training.halves))
     found = learner.fitted(learner.names.index(name))
     assert isinstance(found, GridScore)
     return found
@@ -56,10 +56,12 @@ def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridScore:
     training = learner.training
     binning = training.binning.widened()
     halves = [
-        half.tally if binning is training.binning else binning.tally(half.p.outputs, half.q.outputs)
+        half.cell_counts
+        if binning is training.binning
+        else binning.count(half.p.outputs, half.q.outputs)
         for half in training.halves
     ]
-    for index, part in enumerate(tallies(source, rest, binning)):
+    for index, part in enumerate(count_blocks(source, rest, binning)):
         halves[index % 2] = halves[index % 2] + part
     name = best_kind(learner.on_cells, halves[0], halves[1])
     return GridScore.named(name, (halves[0] + halves[1]).without_rare())
@@ -86,7 +88,11 @@ def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
 
 def _misfits(loss: GridScore) -> bool:
     """Whether the draws that a loss was fitted to contradict it in some tail."""
-    ell, (first, second), (n, m) = loss.everywhere(), loss.tally.everywhere(), loss.tally.n
+    ell, (first, second), (n, m) = (
+        loss.everywhere(),
+        loss.cell_counts.everywhere(),
+        loss.cell_counts.n,
+    )
     order = np.argsort(ell, kind="stable")
     chance = expit(ell[order] + math.log(n / m))
     return contradicted(first[order], (first + second)[order], chance, _MISFIT)
@@ -107,14 +113,14 @@ _IN_TAILS = 20
 
 
 def score_edges(scores: Scores, cells: int) -> FloatArray:
-    """Where to cut scores into cells of about equally many draws."""
+    """Thresholds that divide scores into cells of about equally many draws."""
     both = np.sort(np.concatenate(scores))
     places = np.linspace(0, both.size - 1, cells + 1).round().astype(np.int64)[1:-1]
     return np.unique(both[places])
 
 
 def tail_edges(scores: Scores, largest: float) -> FloatArray:
-    """Where to cut the tails of scores: cells of `_IN_TAILS` draws, and twice as many inwards from each.
+    """Thresholds in the tails of scores: cells of `_IN_TAILS` draws, and twice as many inwards from each.
 
     Rare outputs may tell most, which cells of equally many draws would hide.
     """
@@ -145,7 +151,7 @@ def counts_between(edges: FloatArray, scores: Scores) -> IntArray:
 _ONE_IN = 16
 #: Only if they are so many times those that have learned.
 _TIMES = 4
-#: And no more than these: beyond, a tally says where to cut as well as it ever will.
+#: And no more than these: beyond, the counts say where to divide as well as it ever will.
 _MOST = 1 << 28
 
 
@@ -155,7 +161,7 @@ def draws_for_rare_events(budget: Budget) -> Sizes:
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
 
-def two_tallies(
+def counts_of_halves(
     source: Source, learner: CrossFit, sizes: Sizes
 ) -> tuple[CellCounts, CellCounts] | None:
     """Two halves of further draws; None where outputs have no grid on one axis."""
@@ -164,7 +170,7 @@ def two_tallies(
     binning = learner.training.binning
     half = sizes[0] // 2, sizes[1] // 2
     other = sizes[0] - half[0], sizes[1] - half[1]
-    first, second = (reduce(add, tallies(source, part, binning)) for part in (half, other))
+    first, second = (reduce(add, count_blocks(source, part, binning)) for part in (half, other))
     return first, second
 
 

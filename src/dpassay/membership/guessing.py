@@ -311,7 +311,7 @@ def _heads(run: Run, places: IntArray) -> IntArray:
 
 
 def _responses(rng: np.random.Generator, p: float, places: IntArray) -> IntArray:
-    """`_heads` of simulated runs whose scores are the coins, each turned with probability 1 − p."""
+    """`_heads` of simulated runs whose scores are the coins, each inverted with probability 1 − p."""
     ones = rng.binomial(places[-1], 0.5, (_SIMULATED, 1))
     high = np.diff(np.minimum(places, ones), axis=1)
     between = rng.binomial(high, p) + rng.binomial(np.diff(places) - high, 1 - p)

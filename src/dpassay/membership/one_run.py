@@ -120,8 +120,8 @@ def one_run(
     if places:
         runs = [placed(run) for run in runs]
     tests, notes = tests_of(runs, tested, guesses, gamma, seed)
-    turned = is_reversed(runs)
-    if turned:
+    reversed_scores = is_reversed(runs)
+    if reversed_scores:
         notes.append(
             f"{REVERSED}, and higher scores count as evidence of inclusion; if you turn the sign now "
             "(−scores; --sign on the command line), raise confidence (--confidence) to "
@@ -187,7 +187,7 @@ def one_run(
                 f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
                 "expectation. Take δ far below 1/canaries",
             )
-    if not turned and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
+    if not reversed_scores and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
         notes.append(
             "the guesses are right no more often than chance allows: nothing is certified. In another "
             "run, the loss before training less the loss after it may tell more, if scores are losses"

@@ -90,7 +90,7 @@ def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
         for other in runs[:k] if len(coins) > FEW else ():
             agree = np.count_nonzero(coins == other) if len(coins) == len(other) else -1
             if agree in (0, len(coins)):
-                what = "" if agree else ", all turned: it includes what that one leaves out"
+                what = "" if agree else ", all negated: it includes what that one leaves out"
                 raise InvalidInput(
                     "draw coins for each run with dp.Canaries and another seed: run "
                     f"{k + 1} has the coins of a run before it{what}"
@@ -106,11 +106,11 @@ def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
     """
     m, one = canaries[0], included[0]
     same = len({*canaries}) == 1 and one > 0 and {*included} <= {one, m - one}
-    turned = len({*included}) > 1
-    if not same or (math.pi * m / (4 if turned else 1)) ** (-(len(included) - 1) / 2) >= _RARE:
+    negated = len({*included}) > 1
+    if not same or (math.pi * m / (4 if negated else 1)) ** (-(len(included) - 1) / 2) >= _RARE:
         return ""
     return (
-        f"{one:,} of {m:,} canaries are included {'in, or left out of,' if turned else 'in'} every one "
+        f"{one:,} of {m:,} canaries are included {'in, or left out of,' if negated else 'in'} every one "
         f"of the {len(included)} runs: if they share their coins, or a number of canaries was chosen, "
         "the result does not hold; draw coins for each run with dp.Canaries and another seed"
     )
@@ -172,7 +172,7 @@ def _coins(given: Any) -> BoolArray:
     ):
         raise InvalidInput(
             "give several runs as a list of arrays (--run), each with coins of its own: included begins "
-            f"anew after {again:,} canaries with the same {_REPEATED} coins, or with all of them turned"
+            f"anew after {again:,} canaries with the same {_REPEATED} coins, or with all of them negated"
         )
     return coins
 
@@ -295,8 +295,8 @@ def is_reversed(runs: Sequence[Run]) -> bool:
     shares = [share for share in _TAILS if min(map(len, runs)) * share >= 10]
     highest = [_included(runs, share) for share in shares]
     lowest = [-_included(runs, 1 - share) for share in shares]
-    turned = max([total / math.sqrt(spread), *lowest, *(-z for z in highest)])
-    return turned > _REVERSED and max(highest, default=0.0) < _REVERSED
+    negated = max([total / math.sqrt(spread), *lowest, *(-z for z in highest)])
+    return negated > _REVERSED and max(highest, default=0.0) < _REVERSED
 
 
 def _included(runs: Sequence[Run], share: float) -> float:

@@ -47,7 +47,7 @@ from dpassay.sampling.samples import Batch
 FIRST, KEPT = 8, 1 << 14
 #: Beyond these draws a side, only every second one of a single number is learned from.
 _TAUGHT = 1 << 13
-#: A guess lasts until there are this share more draws, a pick of cuts or of an order until so many more.
+#: A guess lasts until there are this share more draws, thresholds until there are so many times as many.
 _SHARE, _AGAIN = 1 / 16, 1.4
 #: From so many draws a side on, what to bet on is learned whenever there are four times as many.
 _OFTEN = 256

@@ -39,7 +39,7 @@ from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Sizes, Source, one_source
-from dpassay.scores.cell_counts import first_look, tally_of_levels
+from dpassay.scores.cell_counts import counts_of_levels, first_look
 from dpassay.scores.grid import GridScore
 
 #: Orders of the Rényi curve.
@@ -94,7 +94,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     by_parts = _by_parts(learner)
     if learner.on_cells and not by_parts and cells_suffice(learner):
         grid = grid_over(source, learner, rest) if max(rest) else grid_loss(learner)
-        return _profile(source, learner, grid, grid.tally.n, f"{grid.name} loss")
+        return _profile(source, learner, grid, grid.cell_counts.n, f"{grid.name} loss")
     first = learner.batch.sizes
     if max(rest) > 0 and min(rest) < max(first):  # too few to count by themselves
         batch = learner.batch.with_more(source.deal(rest))
@@ -114,7 +114,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     starts = np.append(0, np.searchsorted(finer, edges) + 1)
     grid = _joined(np.add.reduceat(counts, starts, axis=1))
     others = (_joined(counts), *_half(learner, learner.names[index]))
-    n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
+    n = grid.cell_counts.n[0] + first[0], grid.cell_counts.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
     part = f"the {name} score (share of the first input)"
@@ -197,7 +197,7 @@ def _joined(counts: IntArray) -> GridScore:
     rising = isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12))
     levels, joined = np.unique(rising, return_inverse=True)
     sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
-    return GridScore.of(tally_of_levels(levels, np.array(sides).round().astype(np.int64)))
+    return GridScore.of(counts_of_levels(levels, np.array(sides).round().astype(np.int64)))
 
 
 def _profile(
@@ -210,12 +210,12 @@ def _profile(
     others: tuple[GridScore, ...] = (),
 ) -> Profile:
     """All notions of an estimated loss with the probabilities of its cells."""
-    masses, least = grid.masses(), min(grid.tally.n)
+    masses, least = grid.masses(), min(grid.cell_counts.n)
     epsilon = careful_epsilon(grid, held_out=not others)  # cells of a learned score are joined
     eps, alone = _epsilons(masses, epsilon, least)
     capped = _capped(masses, epsilon)
     if grid.name == "polynomial":
-        others = (*others, GridScore.of(grid.tally))
+        others = (*others, GridScore.of(grid.cell_counts))
     compared = [_bounded(one) for one in (grid, *others)]
     reach, rare = _support(masses, capped, epsilon, least, compared)
     both = _thinned(masses.tradeoff_curve()).symmetrise()
@@ -387,7 +387,7 @@ def _capped(masses: Masses, epsilon: float) -> Masses:
 
 def _bounded(grid: GridScore) -> Masses:
     """A pair with finite log-ratios: densities are capped, frequencies are at least half a draw."""
-    masses, least = grid.masses(), 0.5 / min(grid.tally.n)
+    masses, least = grid.masses(), 0.5 / min(grid.cell_counts.n)
     if any(block.axes for block in grid.blocks):
         return _capped(masses, careful_epsilon(grid))
     p, q = np.maximum(masses.p, least), np.maximum(masses.q, least)

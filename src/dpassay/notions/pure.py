@@ -38,7 +38,7 @@ from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
-from dpassay.scores.cell_counts import tally_draws
+from dpassay.scores.cell_counts import count_draws
 from dpassay.scores.grid import GridPart, GridScore
 from dpassay.scores.kernel_density import KernelDensity, density_at, undersmooth
 
@@ -102,18 +102,18 @@ def estimate(
     draws = totals(source, n)
     _check(region, floor, caution)
     density = KernelDensity.of(bandwidth)
-    tally = tally_draws(source, draws, density.least)
-    loss = GridScore.of(tally, density)
+    cell_counts = count_draws(source, draws, density.least)
+    loss = GridScore.of(cell_counts, density)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
-    rare = unseen(loss.masses(), worst.value, min(tally.n)) if region is None else ()
+    rare = unseen(loss.masses(), worst.value, min(cell_counts.n)) if region is None else ()
     return Estimate(
         value=worst.value,
         notion="ε",
         location=loss.where(worst.block, worst.cell),
         pair=source.pair,
         loss=loss.curve(),
-        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, (*rare, *loss.notes)),
+        about=About.of(source, "DPL", Guarantee.HEURISTIC, cell_counts.n, (*rare, *loss.notes)),
     )
 
 
@@ -156,7 +156,7 @@ def lower_bound(
         for source in sources(mechanism, pairs, rng=rng, sampling=sampling):
             seek, further = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(further))
-            loss = GridScore.of(tally_draws(source, seek, density.least), density)
+            loss = GridScore.of(count_draws(source, seek, density.least), density)
             errors = _errors(loss, region) if caution is None else caution
             if errors:  # the bound of the second stage counts: its own standard errors, too
                 errors -= float(ndtri(gamma)) / math.sqrt(min(further) / min(seek))
@@ -297,7 +297,7 @@ def _bound_at(
     h: tuple[float, ...] = ()
     if block.axes is not None:
         # the bandwidth is fixed before the fresh draws: rescaled to their number, undersmoothed
-        seen, power = loss.tally.n[0], 1 / (len(block.h) + 4)
+        seen, power = loss.cell_counts.n[0], 1 / (len(block.h) + 4)
         h = tuple(undersmooth(w * (seen / min(sizes)) ** power, w * seen**power) for w in block.h)
     point = tuple(loss.point(block, worst.cell))
     at = partial(_sums_at, loss.layout, block.key(worst.cell), point, h, block.density)

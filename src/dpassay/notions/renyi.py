@@ -42,7 +42,7 @@ from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
-from dpassay.scores.cell_counts import tally_draws
+from dpassay.scores.cell_counts import count_draws
 from dpassay.scores.fit import Score
 from dpassay.scores.grid import GridScore
 from dpassay.scores.kernel_density import KernelDensity
@@ -131,7 +131,7 @@ def estimate(
         notion=f"Rényi ε({lam[0]:g})",
         pair=source.pair,
         about=About.of(
-            source, "softmax", Guarantee.HEURISTIC, loss.tally.n, _warnings([best], loss)
+            source, "softmax", Guarantee.HEURISTIC, loss.cell_counts.n, _warnings([best], loss)
         ),
     )
 
@@ -310,7 +310,7 @@ def _softmax_bounds(
             if best is None or lower[0] > best.lower[0]:
                 binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
                 notes = _warnings(binding, loss)
-                about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, loss.tally.n, notes)
+                about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, loss.cell_counts.n, notes)
                 best = Bounds(values, lower, estimates, about)
     assert best is not None
     return best._replace(lower=np.maximum(best.lower, 0.0))
@@ -329,12 +329,12 @@ class Point:
 def _fitted(source: Source, sizes: Sizes, method: Softmax) -> GridScore:
     """The densities of both inputs, undersmoothed."""
     density = KernelDensity.of(method.bandwidth)
-    return GridScore.of(tally_draws(source, sizes, density.least), density, inference=True)
+    return GridScore.of(count_draws(source, sizes, density.least), density, inference=True)
 
 
 def _row(loss: GridScore, method: Softmax, swapped: bool, orders: FloatArray) -> list[Point]:
     """D̂_λ = log ∫ p^λ q_τ^{1−λ} / (λ−1) and its standard error (eqs. 13–18), in log space."""
-    n_p, n_q = loss.tally.n[::-1] if swapped else loss.tally.n
+    n_p, n_q = loss.cell_counts.n[::-1] if swapped else loss.cell_counts.n
     parts = []
     for block in loss.blocks:
         p, q = (block.q, block.p) if swapped else (block.p, block.q)

@@ -31,7 +31,7 @@ from dpassay.records import Record
 from dpassay.sampling.budget import split
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source
-from dpassay.scores.cell_counts import Binning, CellCounts, first_look, tallies
+from dpassay.scores.cell_counts import Binning, CellCounts, count_blocks, first_look
 from dpassay.scores.cells_and_neighbours import KnnScore
 from dpassay.scores.fit import NAMES, Score
 from dpassay.scores.grid import GridScore
@@ -206,17 +206,17 @@ def _on_grid(
 ) -> Counted:
     """By a loss on a grid: counts of draws, which add up."""
     loss = grid_loss(learner)
-    name, binning, trained = loss.name, loss.tally.binning, loss.tally
+    name, binning, trained = loss.name, loss.cell_counts.binning, loss.cell_counts
     if max(more):
-        trained = reduce(add, tallies(source, more, binning), trained)
+        trained = reduce(add, count_blocks(source, more, binning), trained)
         loss = GridScore.named(name, trained)
     if loss.levels(trained) is not None:
-        held = reduce(add, tallies(source, test, binning))
+        held = reduce(add, count_blocks(source, test, binning))
         levels = loss.levels(held)
         assert levels is not None
         above = _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
-        parts = source.blocks(test, partial(_tally_and_hits, binning, loss, options.eps))
+        parts = source.blocks(test, partial(_cells_and_hits, binning, loss, options.eps))
         held, above = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
     cells, everything = Cells.of(binning.layout), trained + held
     counts = np.array([cells.fold(side) for side in held.counts])
@@ -233,10 +233,10 @@ def _deltas(loss: GridScore, options: Options) -> FloatArray:
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
-def _tally_and_hits(
+def _cells_and_hits(
     binning: Binning, loss: Score, eps: FloatArray, p: Outputs, q: Outputs
 ) -> tuple[CellCounts, IntArray]:
-    return binning.tally(p, q), _hits(loss.score(p), loss.score(q), eps)
+    return binning.count(p, q), _hits(loss.score(p), loss.score(q), eps)
 
 
 def _hits(

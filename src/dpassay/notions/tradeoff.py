@@ -42,7 +42,7 @@ from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
-from dpassay.scores.cell_counts import Smoothing, tally_draws, tally_of
+from dpassay.scores.cell_counts import Smoothing, count_draws, counts_of
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.grid import GridScore
 from dpassay.scores.kernel_density import KernelDensity
@@ -109,12 +109,12 @@ def estimate(
         fitted, score_p, score_q = _held_out("kde" if loss is None else loss, batch, source)
     if loss is None:
         if batch is None:
-            tally = tally_draws(source, draws, density.least)
+            cell_counts = count_draws(source, draws, density.least)
         else:
-            tally = tally_of(batch.p, batch.q, Smoothing(min(draws), density.least))
-        grid = GridScore.of(tally, density)
+            cell_counts = counts_of(batch.p, batch.q, Smoothing(min(draws), density.least))
+        grid = GridScore.of(cell_counts, density)
         masses = grid.masses()
-        about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, grid.notes)
+        about = About.of(source, "PLRT", Guarantee.HEURISTIC, cell_counts.n, grid.notes)
         curve, p, q = masses.tradeoff_curve(), masses.p, masses.q
         with np.errstate(divide="ignore"):
             ratio = p / q
@@ -291,7 +291,7 @@ def audit(
     with CallProgress(locate + 2 * test, "locating") as bar:
         batch = source.deal((locate, locate))
         try:
-            curve = GridScore.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
+            curve = GridScore.of(counts_of(batch.p, batch.q)).masses().tradeoff_curve()
         except NotApplicable:  # too many numbers for kernel densities
             curve = TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
         eta = _weakest(curve, claim)

@@ -185,7 +185,7 @@ def arranged(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
 
 
 def check_containers(found: frozenset[str]) -> None:
-    """Refuse blocks of one side whose arrays turned the same output into different things.
+    """Refuse blocks of one side whose arrays hold the same output as different things.
 
     NumPy turns the numbers of an array into text if one item is text, and its integers into doubles
     if one item is a double. Whether it did depends on the other items of the array.

@@ -13,7 +13,7 @@ from dpassay._typing import FloatArray
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.keys import Layout, Part
 from dpassay.outputs.named_features import NamedFeatures
-from dpassay.outputs.score_models import FAR, Features, Polynomial, Ranking, Steps
+from dpassay.outputs.score_models import FAR, Features, Polynomial, ScoreFunction, Steps
 from dpassay.outputs.templates import INNER, NUMBER, Template, paths
 
 #: Longer expressions are not written.
@@ -33,8 +33,8 @@ def expression(event: Event, columns: Sequence[str] = ()) -> str:
     >>> expression(verdict.witness.event).startswith("output ")
     True
     """
-    if event.ranking is not None:
-        text = _of_feature(event, event.ranking, columns)
+    if event.score_function is not None:
+        text = _of_feature(event, event.score_function, columns)
     elif event.layout is None or event.live:
         text = None
     else:
@@ -42,39 +42,41 @@ def expression(event: Event, columns: Sequence[str] = ()) -> str:
     return text if text is not None and len(text) <= _LONG else ""
 
 
-def _of_feature(event: Event, ranking: Ranking, columns: Sequence[str]) -> str | None:
+def _of_feature(event: Event, score_function: ScoreFunction, columns: Sequence[str]) -> str | None:
     """A step function of an item of a list or a cell of a row, or a polynomial of a single number."""
-    match ranking.features, ranking.model:
+    match score_function.features, score_function.model:
         case Features(
             plain=True, width=1, parts=[Part(template=("number",))]
         ) as number, Polynomial() as model:
-            return _line("output", _of_polynomial(event, ranking, number, model), [], [])
+            return _line("output", _of_polynomial(event, score_function, number, model), [], [])
         case Features(plain=True) as several, Polynomial() as model:
-            return _of_several(event, ranking, several, model)
-    if ranking.feature is None or not isinstance(ranking.model, Steps):
+            return _of_several(event, score_function, several, model)
+    if score_function.feature is None or not isinstance(score_function.model, Steps):
         return None
-    name, code = ranking.feature, ""
-    if isinstance(ranking.features, NamedFeatures):
+    name, code = score_function.feature, ""
+    if isinstance(score_function.features, NamedFeatures):
         place = re.fullmatch(r"x([0-9]+)", name)
         if name in columns:
             code = f"output[{name!r}]"
-        elif place and ranking.features.features[0].family == "by_place" and not columns:
+        elif place and score_function.features.features[0].family == "by_place" and not columns:
             code = f"output[{int(place[1]) - 1}]"
     if not code:
         return None
-    start = ranking.model.start
+    start = score_function.model.start
     inside = np.concatenate([[False], event.holds_feature(start), [False]])
     edges = np.array([-math.inf, *start[1:], math.inf])[np.flatnonzero(np.diff(inside))]
     return _line(code, list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)), [], [])
 
 
-def _of_polynomial(event: Event, ranking: Ranking, number: Features, model: Polynomial) -> Ends:
-    """Where a polynomial of the standardised number is on the side of the cut that the event has."""
-    a, b = ranking.line
+def _of_polynomial(
+    event: Event, score_function: ScoreFunction, number: Features, model: Polynomial
+) -> Ends:
+    """Where a polynomial of the standardised number is on the event's side of the threshold."""
+    a, b = score_function.line
     terms = [
         b * float(model.weights.sum()),
         b * float(model.linear[0]),
-        a + b * model.offset - event.cut,
+        a + b * model.offset - event.threshold,
     ]
     roots = np.sort([root.real for root in np.roots(terms) if not root.imag])
     edges = [-math.inf, *(number.centre[0] + number.scale[0] * roots).tolist(), math.inf]
@@ -85,7 +87,9 @@ def _of_polynomial(event: Event, ranking: Ranking, number: Features, model: Poly
     return [ends for ends, there in zip(itertools.pairwise(edges), inside, strict=True) if there]
 
 
-def _of_several(event: Event, ranking: Ranking, rows: Features, model: Polynomial) -> str | None:
+def _of_several(
+    event: Event, score_function: ScoreFunction, rows: Features, model: Polynomial
+) -> str | None:
     """A polynomial of several numbers, computed as `Polynomial.score` does, to the last bit."""
     part = rows.parts[0]
     found = [code for code, leaf in paths(part.template) if leaf == NUMBER]
@@ -99,10 +103,10 @@ def _of_several(event: Event, ranking: Ranking, rows: Features, model: Polynomia
     products = zip(model.weights.tolist(), model.pairs.tolist(), strict=True)
     terms += [f"{w!r} * (z[{i}] * z[{j}])" for w, (i, j) in products if w]
     total = " + ".join([repr(model.offset), *terms])
-    a, b = ranking.line
+    a, b = score_function.line
     return (
         f"(z := np.clip([{numbers}], {-FAR}, {FAR})) is not None and "
-        f"{a!r} + {b!r} * ({total}) {'>=' if event.above else '<='} {event.cut!r}"
+        f"{a!r} + {b!r} * ({total}) {'>=' if event.above else '<='} {event.threshold!r}"
     )
 
 

@@ -1,11 +1,11 @@
 """Events: sets of outputs, in words and in a form that somebody else can evaluate.
 
 An `Event` takes some keys of a layout whole, tests the free numbers of others, and says what becomes
-of outputs in no key; or it cuts a ranking. All of it is data: it serialises, and nothing is evaluated
-but comparisons, sums and products. Only an event of a classifier that cannot be written down needs the
-process that fitted it.
+of outputs in no key; or it compares a score with a threshold. All of it is data: it serialises, and
+nothing is evaluated but comparisons, sums and products. Only an event of a classifier that cannot be
+written down needs the process that fitted it.
 
-A `Partition` has a few cells, made of nested events of one ranking. The cell of an output is the
+A `Partition` has a few cells, made of nested events of one score. The cell of an output is the
 number of events that hold for it, hence a function of the output alone, also where the events are not
 quite nested.
 """
@@ -27,7 +27,7 @@ from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.score_models import Ranking
+from dpassay.outputs.score_models import ScoreFunction
 from dpassay.outputs.templates import NUMBER, all_digits, exact, told_apart, written_in
 from dpassay.records import Record
 
@@ -86,7 +86,7 @@ def _below(x: Any, end: float) -> int:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Event(Record):
-    """A set of outputs: keys and intervals, or where a ranking is on one side of a cut."""
+    """A set of outputs: keys and intervals, or where a score is on one side of a threshold."""
 
     words: str
     layout: Layout | None = field(default=None, repr=False)
@@ -94,8 +94,8 @@ class Event(Record):
     partial: tuple[tuple[int, Intervals], ...] = field(default=(), repr=False)
     #: Whether outputs in no key belong to the event.
     otherwise: bool = False
-    ranking: Ranking | None = field(default=None, repr=False)
-    cut: float = 0.0
+    score_function: ScoreFunction | None = field(default=None, repr=False)
+    threshold: float = 0.0
     above: bool = True
     #: Only the process that made it can evaluate it; it cannot be replayed from a file.
     live: bool = False
@@ -103,7 +103,7 @@ class Event(Record):
 
     def _validate(self) -> None:
         keys = [*self.whole, *(key for key, _ in self.partial)]
-        checks.require(not math.isnan(self.cut), "cut must be a number, got nan")
+        checks.require(not math.isnan(self.threshold), "threshold must be a number, got nan")
         if self.layout is not None:
             known = all(0 <= key < len(self.layout) for key in keys)
             checks.require(known, "whole and partial must name keys of the layout")
@@ -113,16 +113,16 @@ class Event(Record):
     @property
     def replayable(self) -> bool:
         """Whether it can be evaluated here."""
-        return self.layout is not None or self.ranking is not None or self.scorer is not None
+        return self.layout is not None or self.score_function is not None or self.scorer is not None
 
     @property
     def of_representation(self) -> bool:
         """Whether it is about the bits of numbers instead of their values."""
-        return self.ranking is not None and self.ranking.of_representation
+        return self.score_function is not None and self.score_function.of_representation
 
     def holds(self, outputs: Outputs) -> BoolArray:
         """Which outputs belong to the event."""
-        ranked = self.scorer or self.ranking
+        ranked = self.scorer or self.score_function
         if ranked is not None:
             return self._holds_score(ranked.score(outputs))
         if self.layout is None:
@@ -142,12 +142,12 @@ class Event(Record):
 
     def holds_feature(self, values: FloatArray) -> BoolArray | None:
         """Which values of the single feature belong to the event; None for events of another kind."""
-        if self.ranking is None or self.ranking.feature is None:
+        if self.score_function is None or self.score_function.feature is None:
             return None
-        return self._holds_score(self.ranking.score_rows(np.asarray(values)[:, None]))
+        return self._holds_score(self.score_function.score_rows(np.asarray(values)[:, None]))
 
     def _holds_score(self, scores: FloatArray) -> BoolArray:
-        return np.asarray(scores >= self.cut if self.above else scores <= self.cut)
+        return np.asarray(scores >= self.threshold if self.above else scores <= self.threshold)
 
     def count(self, outputs: AnyOutputs) -> int:
         """How many outputs belong to the event."""
@@ -164,7 +164,7 @@ class Event(Record):
         Numbers of one column are counted there: those in some intervals, or equal to some atoms.
         """
         layout = self.layout
-        if self.ranking is not None or self.scorer is not None or layout is None:
+        if self.score_function is not None or self.scorer is not None or layout is None:
             return None
         if [part.template for part in layout.parts] != list(outputs.structures):
             return None
@@ -187,16 +187,16 @@ class Event(Record):
         return self.words
 
 
-def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
-    """{score ≥ cut} or {score ≤ cut}, written down if the scorer can be."""
-    ranking = getattr(scorer, "ranking", None)
-    words = None if ranking is None else ranking.words(cut, above)
+def of_scores(scorer: Scorer, threshold: float, above: bool) -> Event:
+    """{score ≥ threshold} or {score ≤ threshold}, written down if the scorer can be."""
+    score_function = getattr(scorer, "score_function", None)
+    words = None if score_function is None else score_function.words(threshold, above)
     return Event(
-        words=words or f"the {scorer.name} score is {'≥' if above else '≤'} {cut:.4g}",
-        ranking=ranking,
-        cut=cut,
+        words=words or f"the {scorer.name} score is {'≥' if above else '≤'} {threshold:.4g}",
+        score_function=score_function,
+        threshold=threshold,
         above=above,
-        live=ranking is None,
+        live=score_function is None,
         scorer=scorer,
     )
 
@@ -366,28 +366,30 @@ def _intervals_in_words(test: Intervals, name: str, origin: float, unit: str) ->
 
 @dataclass(frozen=True, eq=False)
 class Partition(Record):
-    """Cells 0 to K of K nested events, which share one layout or one ranking, written down once."""
+    """Cells 0 to K of K nested events, which share one layout or one score, written down once."""
 
     name: str
     bare: tuple[Event, ...] = field(repr=False)
     layout: Layout | None = field(default=None, repr=False)
-    ranking: Ranking | None = field(default=None, repr=False)
+    score_function: ScoreFunction | None = field(default=None, repr=False)
     scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
 
     def _validate(self) -> None:
         checks.require(self.bare, "a partition needs an event")
-        there = self.layout is not None or self.ranking is not None
-        checks.require(there or self.live, "a partition needs a layout or a ranking")
+        there = self.layout is not None or self.score_function is not None
+        checks.require(there or self.live, "a partition needs a layout or a score")
         if self.layout is not None:
             for k in range(len(self.bare)):
                 self.event(k)._validate()
 
     @classmethod
     def of(cls, name: str, events: Sequence[Event]) -> Partition:
-        """Events of one ranking, the largest first."""
-        bare = tuple(replace(event, layout=None, ranking=None, scorer=None) for event in events)
+        """Events of one score, the largest first."""
+        bare = tuple(
+            replace(event, layout=None, score_function=None, scorer=None) for event in events
+        )
         first = events[0]
-        return cls(name, bare, first.layout, first.ranking, first.scorer)
+        return cls(name, bare, first.layout, first.score_function, first.scorer)
 
     def __len__(self) -> int:
         return len(self.bare) + 1
@@ -400,15 +402,17 @@ class Partition(Record):
     def event(self, index: int) -> Event:
         """The event that holds cells above `index`."""
         there = self.bare[index]
-        return replace(there, layout=self.layout, ranking=self.ranking, scorer=self.scorer)
+        return replace(
+            there, layout=self.layout, score_function=self.score_function, scorer=self.scorer
+        )
 
     def cells(self, outputs: Outputs) -> IntArray:
-        scorer = self.scorer or self.ranking
+        scorer = self.scorer or self.score_function
         if scorer is not None:
             scores = scorer.score(outputs)
             scores = np.where(np.isnan(scores), -np.inf, scores)  # without a score no event holds
-            cuts = np.sort([event.cut for event in self.bare])
-            return np.searchsorted(cuts, scores, side="right")
+            thresholds = np.sort([event.threshold for event in self.bare])
+            return np.searchsorted(thresholds, scores, side="right")
         assert self.layout is not None
         found = self.layout.sort(outputs)
         keys = found.all_keys()

@@ -10,7 +10,7 @@ Which features tell the two inputs apart is learned on training draws (`scores.t
     rows         how often a row occurs: a record in a synthetic table
     pairs        how often a row holds two values; which number stands beside a text (value by key)
     neighbours   how often one value follows another (n-grams)
-    positions    where in its list a value comes first (rankings)
+    positions    where in its list a value comes first (orders of preference)
     summaries    of the numbers of a column: sum, extremes, quantiles, ties, gaps, autocovariance, …
     sorted       the k-th smallest number of a column: centres that come in any order
     products     correlations of two columns

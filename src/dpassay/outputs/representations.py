@@ -1,11 +1,11 @@
-"""The representation of outputs: the bits of doubles, whatever they are worth, and the letters of text.
+"""The representation of outputs: the bits of doubles, whatever their value, and the characters of text.
 
 x + noise in floating point is not the ideal mechanism: the doubles that can occur depend on x (Mironov
 2012, doi:10.1145/2382196.2382264; Haney et al. 2022, arXiv:2207.13793). A double is sign · m · 2^low with
 an odd m: `low` is its lowest set bit. Its *cell* is its sign, the power of two below it, and how far the
 lowest set bit lies under that. Values that were float32, or written as decimals, are doubles like others.
 
-Strings that hardly repeat have no frequencies to go by; their letters do.
+Strings that hardly repeat have no frequencies to go by; their characters do.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ class LowestBit(Record):
     def rows(self, outputs: Outputs) -> FloatArray:
         return powers(numbers_of(outputs, self.column))[0][:, None] / 100.0
 
-    def words(self, cut: float, below: bool) -> str:
+    def words(self, threshold: float, below: bool) -> str:
         """The event that it is so small, or so large."""
-        exponent = round(100 * cut, 6)
+        exponent = round(100 * threshold, 6)
         edge = int(np.floor(exponent) if below else np.ceil(exponent))
         zero = "0 or not there" if self.mixed else "0"
         if edge > _LARGEST:  # only 0 is beyond
@@ -172,7 +172,7 @@ def text_of(leaf: Template) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Letters(Record):
+class Characters(Record):
     """For each leaf: the whole word, its length, characters from either end; for one also bigrams."""
 
     leaves: int
@@ -185,7 +185,7 @@ class Letters(Record):
         return (2 + len(self._places)) * self.leaves + (_BIGRAMS if self.leaves == 1 else 0)
 
     @classmethod
-    def learn(cls, structures: Sequence[Template]) -> Letters:
+    def learn(cls, structures: Sequence[Template]) -> Characters:
         """How many leaves there are to look at."""
         most = max((len(leaves_of(one)) for one in structures[:1000]), default=1)
         return cls(max(1, min(most, _LEAVES)))
@@ -236,7 +236,7 @@ class Letters(Record):
         places = self._places
         own = (2 + len(places)) * self.leaves
         if column >= own:
-            return f"{'a' if code else 'no'} pair of letters in group {column - own}"
+            return f"{'a' if code else 'no'} pair of characters in group {column - own}"
         leaf, kind = divmod(column, 2 + len(places))
         of = "" if self.leaves == 1 else f" of item {leaf + 1}"
         if kind == 0:
@@ -244,7 +244,7 @@ class Letters(Record):
         if kind == 1:
             return f"the length{of} is {code}{' or more' if code == _CODES - 1 else ''}"
         place = places[kind - 2]
-        which = f"letter {place + 1}" if place >= 0 else f"letter {-place} from the end"
+        which = f"character {place + 1}" if place >= 0 else f"character {-place} from the end"
         if code > _LATIN:
             return f"{which}{of} is one whose code is {code - 1 - _LATIN} modulo {_GROUPS}"
         return f"{which}{of} is {repr(chr(code - 1)) if code else 'missing'}"

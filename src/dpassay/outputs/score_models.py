@@ -1,4 +1,4 @@
-"""Rankings that are data: a row of numbers for each output, and a polynomial, trees or tables on it."""
+"""Score functions as data: a row of numbers for each output, and a polynomial, trees or tables on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
-from dpassay.outputs.representations import Bits, Letters, LowestBit
+from dpassay.outputs.representations import Bits, Characters, LowestBit
 from dpassay.outputs.templates import all_digits, written_in
 from dpassay.records import Record
 from dpassay.rounding import decimals
@@ -294,9 +294,9 @@ class Steps(Record):
         at = np.searchsorted(self.start, rows[:, 0], side="right") - 1
         return np.asarray(self.value[np.maximum(at, 0)])
 
-    def words(self, feature: Feature, cut: float, above: bool) -> str:
-        """{score ≥ cut}, or {score ≤ cut}, as a comparison of the feature."""
-        inside = self.value >= cut if above else self.value <= cut
+    def words(self, feature: Feature, threshold: float, above: bool) -> str:
+        """{score ≥ threshold}, or {score ≤ threshold}, as a comparison of the feature."""
+        inside = self.value >= threshold if above else self.value <= threshold
         if inside.all() or not inside.any():
             return f"{feature.name} is {'anything' if inside.all() else 'none that was seen'}"
         turns = np.flatnonzero(np.diff(inside)) + 1
@@ -314,18 +314,18 @@ class Steps(Record):
 
 @dataclass(frozen=True, eq=False)
 class Parity(Record):
-    """One of two scores, by whether an even or an odd number of the columns exceeds its cut."""
+    """One of two scores, by whether an even or an odd number of the columns exceeds its threshold."""
 
     column: IntArray
-    cut: FloatArray
+    threshold: FloatArray
     value: FloatArray  # even, odd
 
     def fits(self, size: int) -> bool:
         inside = bool(np.all((self.column >= 0) & (self.column < size)))
-        return inside and self.cut.shape == self.column.shape and self.value.shape == (2,)
+        return inside and self.threshold.shape == self.column.shape and self.value.shape == (2,)
 
     def score(self, rows: FloatArray) -> FloatArray:
-        odd = np.bitwise_xor.reduce(rows[:, self.column] > self.cut, axis=1)
+        odd = np.bitwise_xor.reduce(rows[:, self.column] > self.threshold, axis=1)
         return np.asarray(self.value[odd.astype(int)])
 
 
@@ -333,11 +333,11 @@ Model: TypeAlias = Polynomial | Trees | Tables | Steps | Parity
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Record):
+class ScoreFunction(Record):
     """line[0] + line[1] · model(features of the output), an estimate of log p/q."""
 
     name: str
-    features: Features | Bits | LowestBit | Letters | NamedFeatures
+    features: Features | Bits | LowestBit | Characters | NamedFeatures
     model: Model
     line: tuple[float, float] = (0.0, 1.0)
 
@@ -365,32 +365,34 @@ class Ranking(Record):
         single = isinstance(self.features, NamedFeatures) and isinstance(self.model, Steps)
         return self.features.features[0].name if single else None  # type: ignore[union-attr]
 
-    def words(self, cut: float, above: bool) -> str | None:
-        """{score ≥ cut} as a person can check it; None where there are no words for it."""
+    def words(self, threshold: float, above: bool) -> str | None:
+        """{score ≥ threshold} as a person can check it; None where there are no words for it."""
         match self.features, self.model:
             case LowestBit() as lowest, Polynomial() as model:
                 slope = self.line[1] * float(model.linear[0])
-                return lowest.words((cut - self.line[0]) / slope, above == (slope < 0))
-            case (Bits() | Letters()) as cells, Tables() as model:
-                return _tables(cells, model, cut, above)
+                return lowest.words((threshold - self.line[0]) / slope, above == (slope < 0))
+            case (Bits() | Characters()) as cells, Tables() as model:
+                return _tables(cells, model, threshold, above)
             case NamedFeatures(features=(feature,)), Steps() as model:
-                level = (cut - self.line[0]) / self.line[1]
+                level = (threshold - self.line[0]) / self.line[1]
                 return model.words(feature, level, above == (self.line[1] > 0))
             case NamedFeatures() as chosen, Polynomial() as model:
                 order = np.argsort(-np.abs(model.linear), kind="stable")[:_LISTED]
                 listed = "; ".join(chosen.features[k].name for k in order)
                 sign = "≥" if above else "≤"
-                return f"the score of {len(model.linear)} features {sign} {cut:.4g}: {listed}; …"
+                return (
+                    f"the score of {len(model.linear)} features {sign} {threshold:.4g}: {listed}; …"
+                )
             case Features() as features, Parity() as model:
                 names = ", ".join(features.names[k] for k in model.column.tolist())
                 odd = (model.value[1] > model.value[0]) == above
                 return f"{'an odd' if odd else 'an even'} number of {names} is high"
             case Features(plain=True) as features, Polynomial() as model:
-                return self._polynomial(features, model, cut, above)
+                return self._polynomial(features, model, threshold, above)
         return None
 
     def _polynomial(
-        self, features: Features, model: Polynomial, cut: float, above: bool
+        self, features: Features, model: Polynomial, threshold: float, above: bool
     ) -> str | None:
         """The polynomial of the coordinates themselves, or where it is at least 0."""
         a, b = self.line
@@ -404,7 +406,7 @@ class Ranking(Record):
         with np.errstate(over="ignore", invalid="ignore"):
             linear = b * model.linear[: features.width] / s
             weights = b * model.weights / s[i] / s[j]
-            offset = a + b * model.offset - cut - linear @ c + weights @ (c[i] * c[j])
+            offset = a + b * model.offset - threshold - linear @ c + weights @ (c[i] * c[j])
             linear = linear - np.bincount(i, weights * c[j], linear.size)
             linear = linear - np.bincount(j, weights * c[i], linear.size)
         if not np.isfinite([offset, *linear, *weights]).all():
@@ -474,7 +476,7 @@ def _rounded(kind: str, part: Part, places: int, number: float, up: bool) -> str
     return written_in(kind, step * (math.ceil if up else math.floor)(number / step))
 
 
-def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:
+def _tables(cells: Bits | Characters, model: Tables, threshold: float, above: bool) -> str:
     """The values that speak most for the event; all of them where one column decides."""
     sign = 1.0 if above else -1.0
     what = "bits" if isinstance(cells, Bits) else "text"
@@ -483,4 +485,4 @@ def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> st
     listed = "; ".join(cells.words(int(model.column[k]), int(model.code[k])) for k in best)
     rest = some.size - best.size
     more = f"; and {rest} more" if rest > 0 else ""
-    return f"the {what} score {'≥' if above else '≤'} {cut:.4g}, which comes from: {listed}{more}"
+    return f"the {what} score {'≥' if above else '≤'} {threshold:.4g}, which comes from: {listed}{more}"

@@ -138,7 +138,9 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
     if not condition:
         found = _other_event(causes, verdict)
         if found is None:
-            single = w.event.ranking is not None and w.event.ranking.feature is not None
+            single = (
+                w.event.score_function is not None and w.event.score_function.feature is not None
+            )
             if single or " score " not in w.event.words:
                 return ["Count how often the event above happens on each of the two inputs."]
             said = ["The event above compares a score that was learned from draws."]

@@ -160,7 +160,7 @@ class Verdict(Shown):
         return not (self.violated or self.blind or self.separated or self.lower_bound > 0)
 
     @property
-    def caught(self) -> str:
+    def power_statement(self) -> str:
         """What would be detected with probability 0.9, in words; empty where that is not known."""
         least = self.smallest_detectable
         if least is None or not math.isfinite(least) or self.blind or self.unlearned:

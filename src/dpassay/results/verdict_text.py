@@ -131,7 +131,7 @@ def view(verdict: Verdict, file: str) -> ResultView:
 def _remarks(verdict: Verdict) -> Rows:
     """When it stopped, what it would have detected, and the notes."""
     rows = [] if verdict.draws is None else [("stopped", f"after {verdict.draws:,} draws a side")]
-    power = verdict.on_other_events if verdict.unlearned else verdict.caught
+    power = verdict.on_other_events if verdict.unlearned else verdict.power_statement
     rows += [("power", power)] if power else []
     rows += [("note", UNLEARNED)] if verdict.unlearned else []
     bits = verdict.violated and verdict.witness.event.of_representation
@@ -281,7 +281,8 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
                 f"{capital(verdict.remedy or remedy)}.",
             )
     scope = (
-        f"An actual {verdict.caught}. A smaller excess, or one on other events, may go undetected."
+        f"An actual {verdict.power_statement}. A smaller excess, or one on other events, may go "
+        "undetected."
     )
     if verdict.unlearned:
         scope = " ".join(f"{capital(one)}." for one in (UNLEARNED, verdict.on_other_events) if one)
@@ -289,7 +290,7 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
         scope = "The smallest detectable excess was not computed."
         if verdict.of_canaries:
             scope = "The notes say what would have been detected."
-    elif not verdict.caught:
+    elif not verdict.power_statement:
         scope = (
             "With so few draws no excess, however large, would be detected with probability 0.9."
         )

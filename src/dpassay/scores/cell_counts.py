@@ -263,14 +263,14 @@ class Binning:
         return Binning(wide, self.axes + (None,) * (len(wide) - len(layout)))
 
     @on_device
-    def tally(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
+    def count(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
         if isinstance(p, DeviceOutputs) and isinstance(q, DeviceOutputs):
-            found = self._tally_on_device(p, q)
+            found = self._count_on_device(p, q)
             if found is not None:
                 return found
         return self.of_sorted(*(self.layout.sort(on_host(side)) for side in (p, q)))
 
-    def _tally_on_device(self, *sides: DeviceOutputs) -> CellCounts | None:
+    def _count_on_device(self, *sides: DeviceOutputs) -> CellCounts | None:
         """The same of one free number, counted where it is; None where it must be copied."""
         axes = self.axes[0] if len(self.axes) == 1 else None
         if axes is None or len(axes) > 1 or not all(map(self.layout.trivial, sides)):
@@ -295,7 +295,7 @@ class Binning:
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """Counts of keys and binned numbers, both sides; tallies under one binning add up."""
+    """Counts of keys and binned numbers, both sides; counts under one binning add up."""
 
     binning: Binning
     counts: IntArray  # (2, keys + 1), a row a side; those in no key come last
@@ -363,13 +363,13 @@ def first_look(sizes: Sizes) -> tuple[Sizes, Sizes]:
     return look, (sizes[0] - look[0], sizes[1] - look[1])
 
 
-def tallies(source: Source, sizes: Sizes, binning: Binning) -> Iterable[CellCounts]:
+def count_blocks(source: Source, sizes: Sizes, binning: Binning) -> Iterable[CellCounts]:
     """What the next draws of a source amount to, block by block."""
-    return source.blocks(sizes, binning.tally) if max(sizes) else ()
+    return source.blocks(sizes, binning.count) if max(sizes) else ()
 
 
-def tally_draws(source: Source, sizes: Sizes, bandwidth: float | None = None) -> CellCounts:
-    """Tally draws: a first look makes the binning, the rest stream.
+def count_draws(source: Source, sizes: Sizes, bandwidth: float | None = None) -> CellCounts:
+    """Count draws in cells: a first look makes the binning, the rest stream.
 
     The grid is fine enough for the `bandwidth`, or for the one that a rule will choose. Memory stays
     that of the first look whatever the sizes are.
@@ -377,28 +377,28 @@ def tally_draws(source: Source, sizes: Sizes, bandwidth: float | None = None) ->
     look, rest = first_look(sizes)
     with CallProgress(max(sizes)):
         first = source.deal(look)
-        tally = tally_of(first.p, first.q, Smoothing(min(sizes), bandwidth))
+        cell_counts = counts_of(first.p, first.q, Smoothing(min(sizes), bandwidth))
         if not max(rest):
-            return tally
-        binning = tally.binning.widened()
-        if binning is not tally.binning:
-            tally = binning.tally(first.p, first.q)
-        for part in tallies(source, rest, binning):
-            tally = tally + part
-    return tally.without_rare()
+            return cell_counts
+        binning = cell_counts.binning.widened()
+        if binning is not cell_counts.binning:
+            cell_counts = binning.count(first.p, first.q)
+        for part in count_blocks(source, rest, binning):
+            cell_counts = cell_counts + part
+    return cell_counts.without_rare()
 
 
-def tally_of(p: Outputs, q: Outputs, smoothing: Smoothing | None = None) -> CellCounts:
-    """The tally of draws at hand."""
+def counts_of(p: Outputs, q: Outputs, smoothing: Smoothing | None = None) -> CellCounts:
+    """The cell counts of draws at hand."""
     _, first, second = learn(p, q)
     binning = Binning.learn(first, second, smoothing)
     return (
-        binning.of_sorted(first, second) if binning.layout is first.layout else binning.tally(p, q)
+        binning.of_sorted(first, second) if binning.layout is first.layout else binning.count(p, q)
     )
 
 
-def tally_of_levels(levels: FloatArray, counts: IntArray) -> CellCounts:
-    """The tally of draws that are one of a few numbers each, counted a row a side."""
+def counts_of_levels(levels: FloatArray, counts: IntArray) -> CellCounts:
+    """The cell counts of draws that are one of a few numbers each, counted a row a side."""
     part = Part(from_array(levels).structures[0], (levels,), (False,))
     layout = Layout((part,), np.zeros(levels.size, dtype=np.int64), np.arange(levels.size))
     binning = Binning(layout, (None,) * levels.size)

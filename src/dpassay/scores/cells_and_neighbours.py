@@ -1,6 +1,6 @@
 """Scores by key, and within a key by its free numbers: on cells that halve the draws, or by neighbours.
 
-**Cells.** The free number of a key is cut into 2^L cells with equally many draws of the two sides
+**Cells.** The free number of a key is divided into 2^L cells with equally many draws of the two sides
 together, so that no scale, spike or tail is out of reach, however far apart their sizes. Within a cell at
 any depth the odds of the two sides may be constant or not; all trees of halvings are averaged by how well
 they predict, each weighing 2^−(its nodes), with the Krichevsky–Trofimov estimator in the leaves
@@ -53,8 +53,8 @@ class Cells:
         found[order] = self.loss[np.searchsorted(self.edges, numbers[order, 0], side="right")]
         return found
 
-    def turns(self, cut: float, sign: float) -> FloatArray:
-        inside = np.concatenate([[False], sign * self.loss >= sign * cut, [False]])
+    def turns(self, threshold: float, sign: float) -> FloatArray:
+        inside = np.concatenate([[False], sign * self.loss >= sign * threshold, [False]])
         edges = np.concatenate([[-np.inf], self.edges, [np.inf]])
         return np.asarray(edges[np.flatnonzero(inside[1:] != inside[:-1])])
 
@@ -63,8 +63,8 @@ class Cells:
 class KeyedScore:
     """log p̂/q̂ by key, and by the free numbers of the keys that have `pieces`.
 
-    A piece has the `losses` of numbers, and the `turns` where a loss times a sign rises to a cut, and
-    falls below it, in turns; None where it is no function of one number.
+    A piece has the `losses` of numbers, and the `turns` where a loss times a sign rises to a threshold,
+    and falls below it, in turns; None where it is no function of one number.
     """
 
     layout: Layout
@@ -83,16 +83,16 @@ class KeyedScore:
                 result[inside] = piece.losses(numbers)
         return result
 
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals where all pieces have them."""
+    def event(self, threshold: float, above: bool) -> Event:
+        """{loss ≥ threshold}, or {loss ≤ threshold}, as keys and intervals where all pieces have them."""
         sign = 1.0 if above else -1.0
-        high = sign * self.by_key >= sign * cut
+        high = sign * self.by_key >= sign * threshold
         whole = np.flatnonzero(high[: len(self.layout)]).tolist()
         partial = []
         for key, piece in self.pieces.items():
-            turns = piece.turns(cut, sign)
+            turns = piece.turns(threshold, sign)
             if turns is None:
-                return of_scores(self, cut, above)
+                return of_scores(self, threshold, above)
             if turns.size:
                 partial.append((key, Intervals(turns[0::2], turns[1::2])))
         whole = [key for key in whole if key not in self.pieces]
@@ -148,10 +148,10 @@ def _finest(line: Line) -> tuple[FloatArray, IntArray, IntArray]:
     """Edges of cells with equally many draws, and the draws of either side in each."""
     ordered, below = line.values, line.below
     depth = int(max(0, min(_DEEPEST, math.floor(math.log2(ordered.size / _FINEST)))))
-    cuts = np.linspace(0, ordered.size, 2**depth + 1).round().astype(np.int64)
+    ends = np.linspace(0, ordered.size, 2**depth + 1).round().astype(np.int64)
     # a cell begins at a value: equal values are never parted
     starts = np.searchsorted(
-        ordered, ordered[np.minimum(cuts[1:-1], ordered.size - 1)], side="left"
+        ordered, ordered[np.minimum(ends[1:-1], ordered.size - 1)], side="left"
     )
     edges = ordered[starts] if depth else ordered[:0]
     ends = np.concatenate([[0], starts, [ordered.size]])
@@ -236,7 +236,7 @@ class Neighbours:
     def losses(self, numbers: FloatArray) -> FloatArray:
         return log_ratio(*self.voter.votes(numbers), self.totals)
 
-    def turns(self, cut: float, sign: float) -> None:
+    def turns(self, threshold: float, sign: float) -> None:
         return None
 
 

@@ -31,7 +31,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.score_models import LARGEST, Features, Ranking, Trees
+from dpassay.outputs.score_models import LARGEST, Features, ScoreFunction, Trees
 from dpassay.scores.kernel_density import KernelDensity
 from dpassay.scores.serializable import platt
 from dpassay.scores.training import Training
@@ -112,15 +112,15 @@ class ClassifierScore:
             scores = np.round(scores / _STEP) * _STEP
         return np.clip(scores, -LARGEST, LARGEST)
 
-    def event(self, cut: float, above: bool) -> Event:
-        return of_scores(self, cut, above)
+    def event(self, threshold: float, above: bool) -> Event:
+        return of_scores(self, threshold, above)
 
     @property
-    def ranking(self) -> Ranking | None:
+    def score_function(self) -> ScoreFunction | None:
         """Boosted trees as data; None for a model that cannot be written down."""
         if self.name != "boosting":
             return None
-        return Ranking(self.name, self.features, _trees(self.model), self.line)
+        return ScoreFunction(self.name, self.features, _trees(self.model), self.line)
 
 
 def _trees(model: Any) -> Trees:

@@ -47,8 +47,8 @@ class Score(Protocol):
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
 
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
+    def event(self, threshold: float, above: bool) -> Event:
+        """{loss ≥ threshold} or {loss ≤ threshold}."""
 
 
 def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Score:
@@ -57,7 +57,7 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Score:
         return ClassifierScore.fit(loss, training, rng=rng)
     match loss:
         case "kde" | "polynomial":
-            return GridScore.named(loss, training.tally)
+            return GridScore.named(loss, training.cell_counts)
         case "dyadic" | "categories" | "ranks":
             return DyadicScore.fit(training, loss)
         case "knn":

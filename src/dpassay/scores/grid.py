@@ -85,8 +85,8 @@ class GridPart:
         axes = self.axes or ()
         return _interpolate(numbers, axes, self.loss.reshape([a.size for a in axes]))
 
-    def turns(self, cut: float, sign: float) -> FloatArray | None:
-        """Where the interpolated loss passes the cut, on one axis.
+    def turns(self, threshold: float, sign: float) -> FloatArray | None:
+        """Where the interpolated loss passes the threshold, on one axis.
 
         Slivers of the event, and slivers missing from it, with less than a hundredth of its draws are
         noise of the densities: they are left out and filled in.
@@ -94,8 +94,8 @@ class GridPart:
         if len(self.axes or ()) != 1:
             return None
         assert self.axes is not None
-        x, level, cut = self.axes[0].points, sign * self.loss, sign * cut
-        inside = level >= cut
+        x, level, threshold = self.axes[0].points, sign * self.loss, sign * threshold
+        inside = level >= threshold
         turns = np.flatnonzero(inside[1:] != inside[:-1])
         if turns.size > 1:  # one piece inside and one outside are no slivers
             mass = (self.p + self.q) * self.cell
@@ -107,7 +107,7 @@ class GridPart:
                         inside[piece] = fill
             turns = np.flatnonzero(inside[1:] != inside[:-1])
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (cut - level[turns]) / (level[turns + 1] - level[turns])
+            share = (threshold - level[turns]) / (level[turns + 1] - level[turns])
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)
         places = x[turns] + share * (x[turns + 1] - x[turns])
         places = np.round(places, decimals(self.axes[0].step / 100))
@@ -133,24 +133,26 @@ class GridPart:
 class GridScore(KeyedScore):
     """log p̂/q̂ on cells; `by_key` ends with that of numbers far outside, and of outputs in no key."""
 
-    tally: CellCounts
+    cell_counts: CellCounts
     blocks: tuple[GridPart, ...]
 
     @classmethod
-    def named(cls, name: str, tally: CellCounts) -> GridScore:
-        """The "kde" or the "polynomial" loss of a tally."""
-        return cls.polynomial(tally) if name == "polynomial" else cls.of(tally)
+    def named(cls, name: str, cell_counts: CellCounts) -> GridScore:
+        """The "kde" or the "polynomial" loss of cell counts."""
+        return cls.polynomial(cell_counts) if name == "polynomial" else cls.of(cell_counts)
 
     @classmethod
-    def of(cls, tally: CellCounts, rule: Any = _PLAIN, *, inference: bool = False) -> GridScore:
+    def of(
+        cls, cell_counts: CellCounts, rule: Any = _PLAIN, *, inference: bool = False
+    ) -> GridScore:
         """Densities with a bandwidth or a `KernelDensity`; a smaller bandwidth for `inference`."""
         wanted = KernelDensity.of(rule)
 
         def block(key: int, p: Binned, q: Binned) -> GridPart:
-            density = wanted if wanted.support is None else wanted.moved(_origin(tally, key))
+            density = wanted if wanted.support is None else wanted.moved(_origin(cell_counts, key))
             hs = bandwidths(p, q, density, inference)
             sides = []
-            for own, total, h in zip((p, q), tally.n, hs, strict=True):
+            for own, total, h in zip((p, q), cell_counts.n, hs, strict=True):
                 inside = (own.total - own.outside) / total
                 on_grid = own.weights.ravel()
                 if inside > 0:
@@ -159,12 +161,12 @@ class GridScore(KeyedScore):
                 sides.append(on_grid * (inside / mass if mass > 0 else 0.0))
             least = tuple(map(min, *hs))
             keys, (on_p, on_q) = np.array([key]), sides
-            return GridPart(tally.n, keys, on_p, on_q, p.cell, p.axes, least, density=density)
+            return GridPart(cell_counts.n, keys, on_p, on_q, p.cell, p.axes, least, density=density)
 
-        return cls._of("kde", tally, block)
+        return cls._of("kde", cell_counts, block)
 
     @classmethod
-    def polynomial(cls, tally: CellCounts) -> GridScore:
+    def polynomial(cls, cell_counts: CellCounts) -> GridScore:
         """log p/q a quadratic function of the free numbers of a key, by maximum likelihood.
 
         Exact for Gaussian noise, stiff and so nearly without noise for the rest: the tails, where
@@ -172,25 +174,25 @@ class GridScore(KeyedScore):
         """
 
         def block(key: int, p: Binned, q: Binned) -> GridPart:
-            loss = quadratic(p, q, tally.n)
-            pooled = (p.weights / tally.n[0] + q.weights / tally.n[1]).ravel() / p.cell
+            loss = quadratic(p, q, cell_counts.n)
+            pooled = (p.weights / cell_counts.n[0] + q.weights / cell_counts.n[1]).ravel() / p.cell
             share = expit(loss)
             sides = pooled * share, pooled * (1 - share)
-            return GridPart(tally.n, np.array([key]), *sides, p.cell, p.axes, formula=loss)
+            return GridPart(cell_counts.n, np.array([key]), *sides, p.cell, p.axes, formula=loss)
 
-        return cls._of("polynomial", tally, block)
+        return cls._of("polynomial", cell_counts, block)
 
     @classmethod
     def _of(
-        cls, name: str, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]
+        cls, name: str, cell_counts: CellCounts, block: Callable[[int, Binned, Binned], GridPart]
     ) -> GridScore:
-        n, layout = tally.n, tally.binning.layout
+        n, layout = cell_counts.n, cell_counts.binning.layout
         # a key that has draws of one side alone is a cell, whatever its numbers
-        both = {key: (p, q) for key, (p, q) in tally.binned.items() if p.total and q.total}
+        both = {key: (p, q) for key, (p, q) in cell_counts.binned.items() if p.total and q.total}
         single = [key for key in range(len(layout)) if key not in both]
         keys = np.array([*single, -1, -2], dtype=np.int64)
         masses = np.zeros((2, keys.size))
-        masses[:, :-1] = tally.counts[:, keys[:-1]] / np.array(n)[:, None]
+        masses[:, :-1] = cell_counts.counts[:, keys[:-1]] / np.array(n)[:, None]
         grids: dict[int, GridPart] = {}
         for key, (p, q) in both.items():
             masses[:, -1] += p.outside / n[0], q.outside / n[1]
@@ -200,14 +202,14 @@ class GridScore(KeyedScore):
         by_key = np.zeros(len(layout) + 2)
         by_key[cells.keys] = cells.loss
         blocks = (*grids.values(), cells) if seen.any() else tuple(grids.values())
-        return cls(layout, by_key, grids, name if grids else "frequency", tally, blocks)
+        return cls(layout, by_key, grids, name if grids else "frequency", cell_counts, blocks)
 
     def masses(self) -> Masses:
         """The pair as a finite one: every notion can be read off it."""
         parts = [
             (block.p * block.cell, block.q * block.cell)
             if block.axes is not None
-            else without_noise(block.p, block.q, self.tally.n)
+            else without_noise(block.p, block.q, self.cell_counts.n)
             for block in self.blocks
         ]
         p, q = (np.concatenate(side) for side in zip(*parts, strict=True))
@@ -215,7 +217,7 @@ class GridScore(KeyedScore):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those of the tally, and that the grid and not the bandwidth sets how smooth densities are."""
+        """Those of the counts, and that the grid and not the bandwidth sets how smooth densities are."""
         for block in self.pieces.values():
             for h, axis in zip(block.h, block.axes, strict=False):
                 if h == 2 * axis.step:  # `bandwidths` raised it
@@ -223,8 +225,8 @@ class GridScore(KeyedScore):
                         "the grid of the densities is too coarse for the bandwidth: two steps of the "
                         f"grid, {h:.3g}, are used instead. Clip outputs far out, or transform them"
                     )
-                    return (*self.tally.notes, coarse)
-        return self.tally.notes
+                    return (*self.cell_counts.notes, coarse)
+        return self.cell_counts.notes
 
     def everywhere(self) -> FloatArray:
         """The loss wherever `CellCounts.everywhere` counts draws."""
@@ -232,22 +234,22 @@ class GridScore(KeyedScore):
             self.pieces[key].loss
             if key in self.pieces
             else np.full(p.weights.size, self.by_key[key])
-            for key, (p, _) in self.tally.binned.items()
+            for key, (p, _) in self.cell_counts.binned.items()
         ]
         return np.concatenate([self.by_key, *grids])
 
-    def levels(self, tally: CellCounts) -> Levels | None:
-        """How many draws of a tally under the same binning lie where on the loss, if it can say."""
+    def levels(self, cell_counts: CellCounts) -> Levels | None:
+        """How many draws, counted under the same binning, lie where on the loss, if it can say."""
         level = self.by_key
         keep = np.setdiff1d(
             np.arange(level.size - 1), [*self.pieces]
         )  # far outside is counted apart
         found = [level[np.where(keep == level.size - 2, -1, keep)]]
-        counts: list[list[Any]] = [[side[keep]] for side in tally.counts]
+        counts: list[list[Any]] = [[side[keep]] for side in cell_counts.counts]
         for key, block in self.pieces.items():
             loss = block.loss
             found += [(loss + np.append(loss[1:], loss[-1])) / 2, level[-2:-1]]
-            for own, side in zip(tally.binned[key], counts, strict=True):
+            for own, side in zip(cell_counts.binned[key], counts, strict=True):
                 if own.counts is None:
                     return None
                 side += [own.counts, np.array([round(own.outside)])]
@@ -307,7 +309,7 @@ class GridScore(KeyedScore):
         p, q = sides[k]
         # as `GridPart.loss`: half a draw, spread over the bandwidth
         width = math.sqrt(2 * math.pi) * block.h[k] if block.h else axes[k].step
-        n_p, n_q = self.tally.n
+        n_p, n_q = self.cell_counts.n
         ell = np.log(p + 0.5 / (width * n_p)) - np.log(q + 0.5 / (width * n_q))
         return LossCurve(axes[k].points, ell, p, q, part=self._part(block, k))
 
@@ -321,9 +323,9 @@ class GridScore(KeyedScore):
         return f"{name}, less {exact(origin)}" if origin else name
 
 
-def _origin(tally: CellCounts, key: int) -> float:
+def _origin(cell_counts: CellCounts, key: int) -> float:
     """What was subtracted from the one number of a key before it was binned."""
-    layout = tally.binning.layout
+    layout = cell_counts.binning.layout
     free = layout.free(key)
     if len(free) > 1:
         raise InvalidInput(

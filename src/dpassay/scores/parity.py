@@ -16,8 +16,8 @@ import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.errors import NotApplicable
-from dpassay.outputs.score_models import Features, Parity, Ranking
-from dpassay.scores.serializable import RankingScore
+from dpassay.outputs.score_models import Features, Parity, ScoreFunction
+from dpassay.scores.serializable import SerializableScore
 from dpassay.scores.training import Training, log_ratio
 
 #: Coordinates of which all subsets are tried (20 · 2^20 steps), and of which subsets of three are.
@@ -26,7 +26,7 @@ _ALL, MOST = 20, 64
 _ENOUGH = 10_000
 
 
-def fit_parity(training: Training) -> RankingScore:
+def fit_parity(training: Training) -> SerializableScore:
     """The subset of coordinates with two values each whose parity differs most between the sides."""
     training = training.most(_ENOUGH)
     features = Features.learn(training.p, training.q)
@@ -36,16 +36,16 @@ def fit_parity(training: Training) -> RankingScore:
     columns = np.flatnonzero(two)
     if not 2 < columns.size <= MOST:
         raise NotApplicable(f"parities are for 3 to {MOST} coordinates of two values each")
-    cuts = ((low + high) / 2)[columns]
-    bits = p[:, columns] > cuts, q[:, columns] > cuts
+    middles = ((low + high) / 2)[columns]
+    bits = p[:, columns] > middles, q[:, columns] > middles
     subset, difference = (_any_subset if columns.size <= _ALL else _triples)(*bits)
     tried = columns.size * math.log(2) if columns.size <= _ALL else 3 * math.log(columns.size)
     chance = math.sqrt(2 * tried * (1 / len(p) + 1 / len(q)))
     odd = [np.bitwise_xor.reduce(one[:, subset], axis=1) for one in bits]
     counts = [np.bincount(one, minlength=2) for one in odd]
     even_odd = log_ratio(counts[0], counts[1], (len(p), len(q)))
-    model = Parity(columns[subset], cuts[subset], even_odd)
-    return RankingScore(Ranking("parity", features, model), abs(difference) > chance)
+    model = Parity(columns[subset], middles[subset], even_odd)
+    return SerializableScore(ScoreFunction("parity", features, model), abs(difference) > chance)
 
 
 def _any_subset(p: BoolArray, q: BoolArray) -> tuple[IntArray, float]:

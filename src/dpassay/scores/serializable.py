@@ -5,7 +5,7 @@ rather than taken from scikit-learn, whose import alone takes a second: a fit of
 weights of a grid takes less than a millisecond, whatever the number of draws.
 
 *Tables*: the loss by how often each value of a column occurs on either side, the columns being the cells
-of a double or the letters of a text (`outputs.representations`). A column whose frequencies differ no
+of a double or the characters of a text (`outputs.representations`). A column whose frequencies differ no
 more than chance would have it adds nothing, the others as much as they differ beyond chance: with k
 values Pearson's X² of two equal distributions is about k − 1, give or take √(2(k − 1)).
 
@@ -28,12 +28,20 @@ from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.named_features import Feature, NamedFeatures
-from dpassay.outputs.representations import BITS, CELLS, COLUMNS, Bits, Letters, LowestBit, powers
+from dpassay.outputs.representations import (
+    BITS,
+    CELLS,
+    COLUMNS,
+    Bits,
+    Characters,
+    LowestBit,
+    powers,
+)
 from dpassay.outputs.score_models import (
     LARGEST,
     Features,
     Polynomial,
-    Ranking,
+    ScoreFunction,
     Steps,
     Tables,
     expanded,
@@ -45,21 +53,21 @@ from dpassay.scores.training import Training, log_ratio, ranked
 
 
 @dataclass(frozen=True, eq=False)
-class RankingScore:
+class SerializableScore:
     """An estimate of log p/q; of the lowest set bit only an order."""
 
-    ranking: Ranking
+    score_function: ScoreFunction
     telling: bool = True  # whether the two sides differ beyond chance, as far as its features show
 
     @property
     def name(self) -> str:
-        return self.ranking.name
+        return self.score_function.name
 
     def score(self, outputs: Outputs) -> FloatArray:
-        return self.ranking.score(outputs)
+        return self.score_function.score(outputs)
 
-    def event(self, cut: float, above: bool) -> Event:
-        return of_scores(self, cut, above)
+    def event(self, threshold: float, above: bool) -> Event:
+        return of_scores(self, threshold, above)
 
 
 #: Training draws per side beyond which a polynomial learns nothing new that its order could use.
@@ -127,7 +135,7 @@ def _sides(n: int, m: int) -> tuple[FloatArray, FloatArray]:
     return weight, np.where(np.arange(n + m) < n, weight, 0.0)
 
 
-def fit_logistic(name: str, training: Training) -> RankingScore:
+def fit_logistic(name: str, training: Training) -> SerializableScore:
     """ "linear", "logistic" (with squares), "products" (with all, or the most telling, pairs), or
     "discriminant".
     """
@@ -135,7 +143,7 @@ def fit_logistic(name: str, training: Training) -> RankingScore:
     features = Features.learn(training.p, training.q)
     sides = [features.rows(side.outputs) for side in (training.p, training.q)]
     if name == "discriminant":
-        return RankingScore(Ranking(name, features, _discriminant(*sides)))
+        return SerializableScore(ScoreFunction(name, features, _discriminant(*sides)))
     rows = np.concatenate(sides)
     weight, hits = _sides(len(sides[0]), len(sides[1]))
     pairs = _products(name, features.width, rows, weight, hits)
@@ -151,7 +159,7 @@ def fit_logistic(name: str, training: Training) -> RankingScore:
     offset = float(beta[0] - weights @ centre)
     width = rows.shape[1]
     model = Polynomial(offset, weights[:width], pairs, weights[width:])
-    return RankingScore(Ranking(name, features, model))
+    return SerializableScore(ScoreFunction(name, features, model))
 
 
 def _discriminant(p: FloatArray, q: FloatArray) -> Polynomial:
@@ -216,7 +224,7 @@ _WORTH = 2.0
 _ENOUGH_FOR_TABLES = 25_000
 
 
-def fit_tables(name: str, training: Training) -> RankingScore:
+def fit_tables(name: str, training: Training) -> SerializableScore:
     """ "lowest bit", "bits" or "characters"."""
     training = training.most(_ENOUGH_FOR_TABLES)
     p, q = training.p.outputs, training.q.outputs
@@ -224,9 +232,9 @@ def fit_tables(name: str, training: Training) -> RankingScore:
         case "lowest bit":
             return _lowest_bit(p, q)
         case "bits":
-            features: Bits | Letters = Bits.learn(p, q)
+            features: Bits | Characters = Bits.learn(p, q)
         case _:
-            features = Letters.learn(training.p.outputs.structures)
+            features = Characters.learn(training.p.outputs.structures)
     rows = features.rows(p), features.rows(q)
     columns, codes, values, beyond = [], [], [], name != "bits"
     for column in range(rows[0].shape[1]):
@@ -244,10 +252,10 @@ def fit_tables(name: str, training: Training) -> RankingScore:
         np.concatenate([empty, *codes]),
         np.concatenate([empty.astype(float), *values]),
     )
-    return RankingScore(Ranking(name, features, model), bool(columns) and beyond)
+    return SerializableScore(ScoreFunction(name, features, model), bool(columns) and beyond)
 
 
-def _lowest_bit(p: Outputs, q: Outputs) -> RankingScore:
+def _lowest_bit(p: Outputs, q: Outputs) -> SerializableScore:
     """The coordinate whose lowest set bits differ most."""
     width = p.numbers.shape[1]
     found = []
@@ -259,8 +267,8 @@ def _lowest_bit(p: Outputs, q: Outputs) -> RankingScore:
     z = found[column]
     name = "the output" if width == 1 else f"x{column + 1}"
     order = Polynomial(0.0, np.array([-1.0 if z > 0 else 1.0]))
-    return RankingScore(
-        Ranking("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
+    return SerializableScore(
+        ScoreFunction("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
         abs(z) > _WORTH,
     )
 
@@ -327,12 +335,12 @@ _BEST = 40
 _BARS = 24
 
 
-def fit_features(name: str, training: Training) -> RankingScore:
+def fit_features(name: str, training: Training) -> SerializableScore:
     """ "feature" (the best one) or "features" (the best few)."""
     found, rows, n = _search(training, 1 if name == "feature" else _BEST)
     if not found:
-        return RankingScore(
-            Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False
+        return SerializableScore(
+            ScoreFunction(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False
         )
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
     if name == "feature":
@@ -343,7 +351,7 @@ def fit_features(name: str, training: Training) -> RankingScore:
         terms = np.column_stack([np.ones(len(rows)), terms])
         beta = newton(terms, *_sides(n, len(rows) - n), (1.0 + terms.shape[1] / 10) / len(rows))
         model = Polynomial(float(beta[0]), beta[1:])
-    return RankingScore(Ranking(name, chosen, model), found[0][1] > 0)
+    return SerializableScore(ScoreFunction(name, chosen, model), found[0][1] > 0)
 
 
 def _search(training: Training, most: int) -> tuple[list[tuple[Feature, float]], FloatArray, int]:
@@ -391,21 +399,24 @@ def _steps(p: FloatArray, q: FloatArray) -> Steps:
 
 
 def feature_curve(
-    ranking: Ranking, p: Outputs, q: Outputs, holds: Callable[[FloatArray], BoolArray | None]
+    score_function: ScoreFunction,
+    p: Outputs,
+    q: Outputs,
+    holds: Callable[[FloatArray], BoolArray | None],
 ) -> LossCurve:
-    """How often the single feature of a ranking takes each value on the two inputs.
+    """How often the single feature of a score takes each value on the two inputs.
 
     Many values are gathered into intervals, each in the event or outside it, as `holds` says; `x` holds
     the value, or the lower end.
     """
-    assert isinstance(ranking.model, Steps)
-    sides = [np.asarray(ranking.features.rows(side))[:, 0] for side in (p, q)]
+    assert isinstance(score_function.model, Steps)
+    sides = [np.asarray(score_function.features.rows(side))[:, 0] for side in (p, q)]
     both = np.concatenate(sides)
     x: FloatArray = np.unique(both)
     labels = [written(value) for value in x.tolist()]
     if x.size > _BARS:  # intervals begin where a step of the score does, and where the event turns
         edges = np.quantile(both, np.linspace(0, 1, _BARS)[1:-1], method="inverted_cdf")
-        steps = ranking.model.start
+        steps = score_function.model.start
         at = np.searchsorted(steps, edges).clip(max=steps.size - 1)
         held = holds(steps)
         turns = steps[:0] if held is None else steps[1:][held[1:] != held[:-1]]
@@ -416,5 +427,5 @@ def feature_curve(
     mass = [np.bincount(place, minlength=x.size) / place.size for place in places]
     with np.errstate(divide="ignore", invalid="ignore"):
         ell = np.where(mass[0] == mass[1], 0.0, np.log(mass[0]) - np.log(mass[1]))
-    part = ranking.feature or "output"
+    part = score_function.feature or "output"
     return LossCurve(x, ell, mass[0], mass[1], labels=tuple(labels), part=part)

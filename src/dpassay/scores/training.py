@@ -274,11 +274,11 @@ class Training:
         return Binning.learn(self.p, self.q) if self.whole is None else self.whole.binning
 
     @cached_property
-    def tally(self) -> CellCounts:
+    def cell_counts(self) -> CellCounts:
         """The draws as counts on the cells of the binning."""
         if self.binning.layout is self.layout:
             return self.binning.of_sorted(self.p, self.q)
-        return self.binning.tally(self.p.outputs, self.q.outputs)
+        return self.binning.count(self.p.outputs, self.q.outputs)
 
     @cached_property
     def features(self) -> list[tuple[Feature, float]]:

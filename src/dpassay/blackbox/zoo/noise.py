@@ -304,7 +304,7 @@ class Staircase(ZooMechanism):
 
 @dataclass(frozen=True, repr=False)
 class TruncatedLaplace(ZooMechanism):
-    """data + Laplace noise cut off at ±bound. It needs a δ; `honest` says whether it admits it.
+    """data + Laplace noise truncated at ±bound. It needs a δ; `honest` says whether it admits it.
 
     >>> broken = TruncatedLaplace()
     >>> broken.epsilon((0.0, 1.0)), round(float(broken.delta(1.0, (0.0, 1.0))), 4)

@@ -12,7 +12,7 @@ from tests.helpers import canonical, objects
 
 import dpassay as dp
 from dpassay.outputs.events import Event
-from dpassay.outputs.representations import Letters, text_of
+from dpassay.outputs.representations import Characters, text_of
 
 PAIR = (0, 1)
 WORDS = ["", "a", "b", "ab", "abc", "abcd", "abcde", "ba" * 20, "x" * 127, "x" * 128, "x" * 129]
@@ -64,7 +64,7 @@ def as_text(item):
 
 @pytest.mark.parametrize("items", [WORDS, BYTES, WORDS[:4], ["", ""], [b"", "a"]], ids=len)
 def test_rows_of_words(items):
-    rows = Letters(1).rows(canonical(objects(*items)))
+    rows = Characters(1).rows(canonical(objects(*items)))
     assert rows.tolist() == [slow_row([as_text(item)], 1) for item in items]
 
 
@@ -72,14 +72,14 @@ def test_rows_of_random_words_of_any_characters(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 150, 40)
     words = ["".join(map(chr, rng.integers(1, 0x3000, n))) for n in lengths]
-    rows = Letters(1).rows(canonical(objects(*words)))
+    rows = Characters(1).rows(canonical(objects(*words)))
     assert rows.tolist() == [slow_row([word], 1) for word in words]
 
 
 def test_rows_of_lists_of_words():
     lists = [("ab", "c"), ("",), ("abcdefgh", "日本", "x" * 200), (), ("a", None, 1.5), ("é", "b")]
-    letters = Letters(3)
-    rows = letters.rows(canonical(objects(*lists)))
+    characters = Characters(3)
+    rows = characters.rows(canonical(objects(*lists)))
     texts = [[x if isinstance(x, str) else "" for x in one] for one in lists]
     assert rows.tolist() == [slow_row(one, 3) for one in texts]
     assert rows.shape[1] == 3 * (2 + 6 + 4)
@@ -88,12 +88,12 @@ def test_rows_of_lists_of_words():
 def test_codes_depend_on_the_output_alone(seed):
     """Alone, in a block of short words or beside a long one: an event is a function of the output."""
     rng = np.random.default_rng(seed)
-    all_of_them = Letters(1).rows(canonical(objects(*WORDS)))
+    all_of_them = Characters(1).rows(canonical(objects(*WORDS)))
     for k, word in enumerate(WORDS):
-        alone = Letters(1).rows(canonical(objects(word)))
+        alone = Characters(1).rows(canonical(objects(word)))
         assert alone[0].tolist() == all_of_them[k].tolist()
     some = rng.choice(len(WORDS), 8)
-    block = Letters(1).rows(canonical(objects(*(WORDS[k] for k in some))))
+    block = Characters(1).rows(canonical(objects(*(WORDS[k] for k in some))))
     assert block.tolist() == all_of_them[some].tolist()
 
 
@@ -108,7 +108,7 @@ def test_text_of_leaves():
 
 def test_leaves_are_learned_up_to_sixteen():
     def learned(*items):
-        return Letters.learn(canonical(objects(*items)).structures).leaves
+        return Characters.learn(canonical(objects(*items)).structures).leaves
 
     assert learned("a", "b") == 1
     assert learned(("a", "b"), ("c",)) == 2
@@ -119,20 +119,20 @@ def test_leaves_are_learned_up_to_sixteen():
 def test_words_say_what_holds():
     """The words of every code of an output are read and checked on the output."""
     for word in map(as_text, WORDS):
-        letters = Letters(1)
-        row = letters.rows(canonical(objects(word)))[0].tolist()
+        characters = Characters(1)
+        row = characters.rows(canonical(objects(word)))[0].tolist()
         for place in range(32):
-            words = letters.words(2 + place, row[2 + place])
-            assert said(words, f"letter {place + 1} is ", word[place : place + 1])
+            words = characters.words(2 + place, row[2 + place])
+            assert said(words, f"character {place + 1} is ", word[place : place + 1])
         for back in (4, 3, 2, 1):
-            words = letters.words(38 - back, row[38 - back])
+            words = characters.words(38 - back, row[38 - back])
             letter = word[-back] if back <= len(word) else ""
-            assert said(words, f"letter {back} from the end is ", letter)
-        length = letters.words(1, row[1])
+            assert said(words, f"character {back} from the end is ", letter)
+        length = characters.words(1, row[1])
         assert length == f"the length is {min(len(word), 255)}{' or more' * (len(word) >= 255)}"
-    assert Letters(2).words(12 + 2, ord("q") + 1) == "letter 1 of item 2 is 'q'"
-    assert Letters(1).words(38 + 7, 1) == "a pair of letters in group 7"
-    assert Letters(1).words(38 + 7, 0) == "no pair of letters in group 7"
+    assert Characters(2).words(12 + 2, ord("q") + 1) == "character 1 of item 2 is 'q'"
+    assert Characters(1).words(38 + 7, 1) == "a pair of characters in group 7"
+    assert Characters(1).words(38 + 7, 0) == "no pair of characters in group 7"
 
 
 def said(words, start, letter):
@@ -159,7 +159,7 @@ def test_randomized_response_on_a_letter_is_certified(seeds):
     verdict = dp.audit(one_letter, PAIR, "eps=.5", n=20_000, rng=seeds[0])
     assert 1.2 < verdict.lower_bound < math.log(4)
     words = verdict.witness.event.words
-    letter = re.search(r"letter 3 is '(.)'|contains? the character '(.)'", words)
+    letter = re.search(r"character 3 is '(.)'|contains? the character '(.)'", words)
     assert letter is not None  # without an a, or a b, the word is as telling as its third letter
     assert (letter[1] or letter[2]) in "ab"
 
@@ -211,4 +211,4 @@ def test_estimates_look_into_words_too(seed):
     assert dp.estimate(dp.from_samples(p, q)).delta(0.0) > 0.3
     verdict = dp.audit(dp.from_samples(p, q), claim="eps=0.5")
     assert verdict.violated
-    assert any(word in verdict.witness.event.words for word in ("letter", "characters"))
+    assert any(word in verdict.witness.event.words for word in ("character",))

@@ -1,4 +1,4 @@
-"""Rankings as data, and the features they rank by."""
+"""Score functions as data, and the features they rank by."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tests.helpers import learned, training, training_of
 import dpassay as dp
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.score_models import Features, Polynomial, Ranking
+from dpassay.outputs.score_models import Features, Polynomial, ScoreFunction
 from dpassay.scores.fit import fit
 
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def test_a_ranking_is_linear_and_quadratic_and_comes_back_from_json():
     _, p, _ = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
     features = Features(p.layout.parts, 2, np.zeros(2), np.ones(2))
     model = Polynomial(-1.0, [0.0, 1.0], [[0, 0]], [1.0])
-    event = of_scores(LogisticLike(Ranking("by hand", features, model)), 0.0, True)
+    event = of_scores(LogisticLike(ScoreFunction("by hand", features, model)), 0.0, True)
     outputs = from_raw(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [-2.0, -2.0]]), 4)
     assert event.holds(outputs).tolist() == [True, True, False, True]
     assert event.words == "-1 +1·x2 +1·x1² ≥ 0"
@@ -48,8 +48,8 @@ def test_a_ranking_is_linear_and_quadratic_and_comes_back_from_json():
 class LogisticLike:
     name = "by hand"
 
-    def __init__(self, ranking):
-        self.ranking, self.score = ranking, ranking.score
+    def __init__(self, score_function):
+        self.score_function, self.score = score_function, score_function.score
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "products", "boosting", "mlp"])
