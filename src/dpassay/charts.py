@@ -6,38 +6,26 @@ kind into one chart.
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from dpassay import chart_parts as parts
 from dpassay._typing import FloatArray
+from dpassay.chart_parts import Line
 from dpassay.errors import InvalidInput
 from dpassay.theme import CONFIG as CONFIG
-from dpassay.theme import INK, PALETTE, POINTS, altair, column, layers, row, thin
+from dpassay.theme import INK, PALETTE, altair, column, row
 
-Line: TypeAlias = tuple[FloatArray, FloatArray]
-
-_DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
-#: Colour and dash of lines that mean the same in every chart.
-_ROLES = {
-    "estimate": (0, 0),
-    "estimate, not reliable": (0, 2),
-    "claimed": (1, 1),
-    "certified": (2, 2),
-    "certified from below": (2, 2),
-    "certified from above": (3, 3),
-    "lower bound": (2, 2),
-}
 #: What the band of a trade-off chart is.
 _BAND = (
     "Shaded: the upper edge is an exact upper bound on T. The lower edge is that of the fitted score and "
     "no bound on T."
 )
-#: Points of a line that answer a pointer, and outputs that a bar chart shows.
-_HOVER, _OUTPUTS = 160, 24
+#: Outputs that a bar chart shows.
+_OUTPUTS = 24
 
 
 def tradeoff(
@@ -57,21 +45,21 @@ def tradeoff(
     unit = alt.Scale(domain=[0, 1], nice=False)
     x = alt.X("x:Q", title="type-I error α", scale=unit)
     y = alt.Y("y:Q", title="type-II error β", scale=unit)
-    diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
+    diagonal = parts.data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
-    parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
-    parts += _lines(lines, x, y, ("α", "β"), hover, named=point is not None)
+    drawn = [*parts.band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
+    drawn += parts.lines(lines, x, y, ("α", "β"), hover, named=point is not None)
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
-        region = _data([{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)])
+        region = parts.data([{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)])
         look = {"filled": True, "fillOpacity": 0.35, "color": PALETTE[5], "strokeWidth": 1}
-        parts.append(region.mark_line(**look).encode(x="x:Q", y="y:Q", order="order:Q"))
+        drawn.append(region.mark_line(**look).encode(x="x:Q", y="y:Q", order="order:Q"))
     elif box is not None:
-        region = _data([dict(zip(("x", "x2", "y", "y2"), box, strict=True))])
+        region = parts.data([dict(zip(("x", "x2", "y", "y2"), box, strict=True))])
         region = region.mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
-        parts.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
-    parts += _mark(point, ("α counted", "β counted"), "circle", "witness" if lines else "")
-    return _noted(_finish(parts, width=380, height=380), () if band is None else (_BAND,), 60)
+        drawn.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
+    drawn += parts.mark(point, ("α counted", "β counted"), "circle", "witness" if lines else "")
+    return _noted(parts.finish(drawn, width=380, height=380), () if band is None else (_BAND,), 60)
 
 
 def spectrum(
@@ -94,8 +82,8 @@ def spectrum(
         y = alt.Y("y:Q", title="δ(ε), logarithmic", scale=scale, axis=alt.Axis(format=".0e"))
         lines = {k: (a[b >= log_from], b[b >= log_from]) for k, (a, b) in lines.items()}
         band = None
-    parts = _band(band, x, y) + _lines(lines, x, y, ("ε", "δ"), hover)
-    return _finish(parts + _mark(point, ("claimed ε", "claimed δ"), "diamond"))
+    drawn = parts.band(band, x, y) + parts.lines(lines, x, y, ("ε", "δ"), hover)
+    return parts.finish(drawn + parts.mark(point, ("claimed ε", "claimed δ"), "diamond"))
 
 
 def renyi(
@@ -115,8 +103,8 @@ def renyi(
     seen = values[np.isfinite(values)]
     if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
         y = alt.Y("y:Q", title="ε(λ), logarithmic", scale=alt.Scale(type="log"))
-    parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
-    made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
+    drawn = parts.lines(lines, x, y, ("λ", "ε(λ)"), hover)
+    made = parts.finish(drawn + parts.mark(point, ("claimed order", "claimed ε"), "diamond"))
     return _noted(made, notes)
 
 
@@ -141,16 +129,16 @@ def _noted(chart: Any, notes: Sequence[str], width: int = 80) -> Any:
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
     """The log of the evidence against draws a side, the line past which a claim is refuted, and where."""
     alt = altair()
-    lines = {"evidence": (draws, log), "refuted": _level(draws, limit)}
+    lines = {"evidence": (draws, log), "refuted": parts.level(draws, limit)}
     x = alt.X("x:Q", title="draws a side", scale=alt.Scale(type="log", nice=False))
     wealth = "natural log of the wealth (e-value)"
     y = alt.Y("y:Q", title=wealth)
     above = np.flatnonzero(log >= limit)[:1]
     crossing = (float(draws[above[0]]), float(log[above[0]])) if above.size else None
-    parts = _lines(lines, x, y, ("draws", wealth), hover)
+    drawn = parts.lines(lines, x, y, ("draws", wealth), hover)
     stop = "" if crossing is None else f"refuted after {crossing[0]:,.0f} draws a side"
-    mark = _mark(crossing, ("refuted after", wealth), "circle", stop)
-    return _finish(parts + mark)
+    mark = parts.mark(crossing, ("refuted after", wealth), "circle", stop)
+    return parts.finish(drawn + mark)
 
 
 def canary_scores(
@@ -163,8 +151,8 @@ def canary_scores(
     """Shares of canaries by score, of those included and those left out; shaded: what was guessed."""
     x = next(iter(lines.values()))[0]
     y = altair().Y("y:Q", title="share of canaries", axis=altair().Axis(format=".3~%"))
-    drawn = _lines(lines, _output_axis(x, part), y, (part, "share"), hover)
-    return _finish(_shade(guessed, x, part) + drawn, height=200)
+    drawn = parts.lines(lines, _output_axis(x, part), y, (part, "share"), hover)
+    return parts.finish(parts.shade(guessed, x, part) + drawn, height=200)
 
 
 def certified(
@@ -174,19 +162,21 @@ def certified(
     alt = altair()
     x = alt.X("x:Q", title="δ", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e"))
     y = alt.Y("y:Q", title="ε", scale=alt.Scale(domainMin=0))
-    parts = _lines(lines, x, y, ("δ", "ε"), hover, named=point is not None)
-    return _finish(parts + _mark(point, ("δ", "certified ε"), "circle", "certified here"))
+    drawn = parts.lines(lines, x, y, ("δ", "ε"), hover, named=point is not None)
+    return parts.finish(drawn + parts.mark(point, ("δ", "certified ε"), "circle", "certified here"))
 
 
 def search(at: FloatArray, bounds: FloatArray, *, claimed: float, hover: bool = False) -> Any:
     """What pairs of inputs predict, over the draws of a hunt: points, the best so far, the claim."""
     alt = altair()
-    lines = {"best": (at, np.maximum.accumulate(bounds)), "claimed": _level(at, claimed)}
+    lines = {"best": (at, np.maximum.accumulate(bounds)), "claimed": parts.level(at, claimed)}
     x = alt.X("x:Q", title="draws of the hunt")
     y = alt.Y("y:Q", title="predicted bound", scale=alt.Scale(domainMin=0))
-    points = _data([{"x": a, "y": b} for a, b in zip(at.tolist(), bounds.tolist(), strict=True)])
+    points = parts.data(
+        [{"x": a, "y": b} for a, b in zip(at.tolist(), bounds.tolist(), strict=True)]
+    )
     points = points.mark_circle(size=20, color=INK, opacity=0.5).encode(x=x, y=y)
-    return _finish([points, *_lines(lines, x, y, ("draws", "predicted bound"), hover)])
+    return parts.finish([points, *parts.lines(lines, x, y, ("draws", "predicted bound"), hover)])
 
 
 def loss(
@@ -225,8 +215,8 @@ def densities(
     lines = {"first input": (x, p), "second input": (x, q)}
     lines |= {} if needed is None else {"needed by the claim": (x, needed)}
     y = alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g"))
-    drawn = _lines(lines, _output_axis(x, part, unit), y, (part, "density"), hover)
-    return _finish(_shade(event, x, part) + drawn, height=160)
+    drawn = parts.lines(lines, _output_axis(x, part, unit), y, (part, "density"), hover)
+    return parts.finish(parts.shade(event, x, part) + drawn, height=160)
 
 
 def loss_line(
@@ -242,12 +232,12 @@ def loss_line(
     """|log p/q| along the outputs: the intervals of an event shaded, those of rare outputs grey."""
     lines = {"estimate": (x, np.abs(ell))}
     y = altair().Y("y:Q", title="|log p/q|, estimated")
-    drawn = _lines(lines, _output_axis(x, part), y, (part, "|log p/q|"), hover)
-    drawn += _shade(rare, x, part, PALETTE[4], 0.45)
+    drawn = parts.lines(lines, _output_axis(x, part), y, (part, "|log p/q|"), hover)
+    drawn += parts.shade(rare, x, part, PALETTE[4], 0.45)
     if location is not None:
-        rule = _data([{"x": location}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
+        rule = parts.data([{"x": location}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
         drawn.append(rule.encode(x="x:Q"))
-    return _finish(_shade(event, x, part) + drawn, height=160)
+    return parts.finish(parts.shade(event, x, part) + drawn, height=160)
 
 
 def masses(
@@ -267,9 +257,9 @@ def masses(
         for side, mass in (("first input", p[k]), ("second input", q[k]))
     ]
     square = alt.Legend(symbolType="square", symbolSize=140, columns=1)
-    tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
+    tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), parts.figures("probability")]
     tooltip += [] if inside is None else [alt.Tooltip("event:N", title="in the event")]
-    bars = _data(rows).mark_bar()
+    bars = parts.data(rows).mark_bar()
     chart = bars.encode(
         y=_outputs(),
         yOffset="side:N",
@@ -278,7 +268,7 @@ def masses(
         tooltip=tooltip,
         **_pale(inside),
     )
-    return _finish([chart], height=max(60, 26 * len(shown)), part=part)
+    return parts.finish([chart], height=max(60, 26 * len(shown)), part=part)
 
 
 def mass_loss(
@@ -308,7 +298,7 @@ def mass_loss(
         row = {"output": labels[k], "loss": float(length), "shown": text, "colour": colour}
         rows.append(row | _member(inside, k))
     title = "|log p/q|, estimated"
-    base = _data(rows).encode(
+    base = parts.data(rows).encode(
         y=_outputs(), x=alt.X("loss:Q", title=title, scale=alt.Scale(domainMax=1.6 * cap))
     )
     bars = base.mark_bar().encode(
@@ -317,39 +307,13 @@ def mass_loss(
         **_pale(inside),
     )
     text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
-    return _finish([bars, text], height=max(60, 22 * len(rows)), part=part)
+    return parts.finish([bars, text], height=max(60, 22 * len(rows)), part=part)
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
     """Indices of the outputs that a bar chart shows, the likeliest, in increasing order."""
     order = np.argsort(-np.maximum(p, q), kind="stable")[:_OUTPUTS]
     return sorted(int(k) for k in order)
-
-
-def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
-    # a dictionary, not an alt.Data: that one checks every number against the schema, for seconds
-    return altair().Chart({"values": list(rows)})
-
-
-def _table(rows: Sequence[Mapping[str, Any]], *columns: str) -> Any:
-    """Rows that hold columns of numbers, a row a curve, as the data of a chart.
-
-    As text they are a quarter of the size of a row a point, and altair, which copies data at every step,
-    copies them at once.
-    """
-    text = json.dumps(list(rows), separators=(",", ":"))
-    chart = altair().Chart({"values": text, "format": {"type": "json"}})
-    return chart.transform_flatten(list(columns))
-
-
-def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any) -> list[Any]:
-    """The area between two curves."""
-    if band is None:
-        return []
-    at, low = thin(band[0], band[1])
-    high = thin(band[0], band[2])[1]
-    area = _table([{"x": at, "y": low, "high": high}], "x", "y", "high")
-    return [area.mark_area(opacity=0.18, color=PALETTE[0]).encode(x=x, y=y, y2="high:Q")]
 
 
 def _outputs() -> Any:
@@ -384,115 +348,6 @@ def _output_axis(x: FloatArray, part: str, unit: str = "") -> Any:
         axis=alt.Axis(**shown, labelOverlap=True),
         scale=alt.Scale(domain=ends, zero=False, nice=False),
     )
-
-
-def _shade(
-    event: Sequence[tuple[float, float]],
-    x: FloatArray,
-    part: str,
-    color: str = PALETTE[5],
-    opacity: float = 0.16,
-) -> list[Any]:
-    """The part of some intervals that the axis shows."""
-    clipped = [(max(low, float(x[0])), min(high, float(x[-1]))) for low, high in event]
-    rows = [{"from": low, "to": high} for low, high in clipped if high > low]
-    if not rows:
-        return []
-    chart = _data(rows).mark_rect(color=color, opacity=opacity)
-    return [chart.encode(x=altair().X("from:Q", title=part), x2="to:Q")]
-
-
-def _lines(
-    lines: Mapping[str, Line],
-    x: Any,
-    y: Any,
-    symbols: tuple[str, str],
-    hover: bool,
-    *,
-    named: bool = False,
-) -> list[Any]:
-    """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip.
-
-    The legend leaves out a single line, unless it is `named`.
-    """
-    alt = altair()
-    names = list(lines)
-    wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
-    legend = None if len(names) == 1 and not named else alt.Legend(symbolType="stroke", **wrap)
-
-    # from the seventh line on colours repeat, each time with the next dash
-    own = [(i, i + i // len(PALETTE)) for i in range(len(names))]
-    roles = [_ROLES[name] for name in names] if set(names) <= _ROLES.keys() else own
-
-    def styled(styles: Sequence[Any], which: int) -> dict[str, Any]:
-        values = [styles[role[which] % len(styles)] for role in roles]
-        return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
-
-    tooltip = [alt.Tooltip("series:N", title="curve")] if len(lines) > 1 else []
-    tooltip += [_figures("x", symbols[0]), _figures("y", symbols[1])]
-    shared = {
-        "x": x,
-        "y": y,
-        "tooltip": tooltip,
-        "color": alt.Color("series:N", **styled(PALETTE, 0)),
-    }
-    dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
-    drawn = _table(_curves(lines, POINTS), "x", "y").mark_line()
-    parts = [drawn.encode(strokeDash=dashes, **shared)]
-    if hover:
-        near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
-        dots = _table(_curves(lines, _HOVER), "x", "y").mark_point(filled=True, size=70)
-        seen = alt.condition(near, alt.value(1.0), alt.value(0.0))
-        parts.append(dots.encode(opacity=seen, **shared).add_params(near))
-    return parts
-
-
-def _level(x: FloatArray, value: float) -> Line:
-    """A horizontal line over all of x."""
-    ends = np.array([x.min(), x.max()], dtype=float) if x.size else np.ones(1)
-    return ends, np.full(ends.size, value)
-
-
-def _curves(lines: Mapping[str, Line], points: int) -> list[dict[str, Any]]:
-    out = []
-    for name, (xs, ys) in lines.items():
-        x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
-        seen = np.isfinite(x) & np.isfinite(y)
-        if seen.any():
-            fewer = thin(x[seen], y[seen], points)
-            out.append({"x": fewer[0], "y": fewer[1], "series": name})
-    return out
-
-
-def _figures(name: str, title: str | None = None) -> Any:
-    return altair().Tooltip(f"{name}:Q", title=title or name, format=".4~g")
-
-
-def _mark(
-    point: tuple[float, float] | None, titles: tuple[str, str], shape: str, name: str = ""
-) -> list[Any]:
-    """A marked point: a claim, or the counted event; its name is an entry of the legend."""
-    if point is None:
-        return []
-    alt = altair()
-    mark = _data([{"x": point[0], "y": point[1]} | ({"mark": name} if name else {})])
-    mark = mark.mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
-    tooltip = [_figures("x", titles[0]), _figures("y", titles[1])]
-    made = mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)
-    if not name:
-        return [made]
-    # at the bottom: beside the legend of the lines it does not fit on a phone
-    legend = alt.Legend(orient="bottom", symbolStrokeColor=PALETTE[5], symbolSize=110)
-    scale = alt.Scale(domain=[name], range=[shape])
-    return [made.encode(shape=alt.Shape("mark:N", scale=scale, legend=legend))]
-
-
-def _finish(
-    parts: Sequence[Any], *, width: int = 480, height: int = 280, part: str = "output"
-) -> Any:
-    """Layers; the title says what of the outputs is shown, unless that is all of them."""
-    titled = {} if part == "output" else {"title": part}
-    return layers(parts).properties(width=width, height=height, **titled)
 
 
 def panels(charts: Sequence[Any], columns: int = 2) -> Any:

@@ -191,13 +191,10 @@ def _detailed(
             profiles[key] = profile_of(choice.source, choice.learner)
         found = profiles[key]
         event = verdict.witness.event if verdict.witness is not None else None
-        if (
-            event is not None
-            and event.score_function is not None
-            and event.score_function.feature is not None
-        ):
+        score = event.score_function if event is not None else None
+        if event is not None and score is not None and score.feature is not None:
             batch = choice.learner.batch  # the values of the feature are what shows
-            shown = feature_curve(event.score_function, batch.p, batch.q, event.holds_feature)
+            shown = feature_curve(score, batch.p, batch.q, event.holds_feature)
             found = replace(found, loss=shown)
         out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))
     return out
@@ -209,10 +206,8 @@ def _verdict(
     """What the fresh draws say about a claim; `planned` is how many there were to be."""
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated, tests = found.p_value <= gamma, len(found.tests)
-    witness, guarantee = (
-        found.best.witness(choice.source),
-        Guarantee.EXACT.downgraded(choice.source.doubts),
-    )
+    witness = found.best.witness(choice.source)
+    guarantee = Guarantee.EXACT.downgraded(choice.source.doubts)
     blind = _blind(choice, found, violated, planned, gamma)
     rest = [(f"the other {claims - 1} claims", gamma * (claims - 1))] if claims > 1 else []
     return Verdict(
@@ -246,14 +241,21 @@ def _diagnosis(
     claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """Why a claim was refuted, or what was looked at; one of several events is the witness."""
-    learner, guarantee = choice.learner, Guarantee.EXACT.downgraded(choice.source.doubts)
+    learner = choice.learner
     if claim is None:
         return looked_at(learner)
-    known = learner.known_features()
-    kept, pair, witness = counted.kept, choice.source.pair, found.best.witness(choice.source)
-    bits, tests = found.bits(choice.divergence), len(found.tests)
     return diagnose(
-        learner.batch, kept, claim, pair, witness, gamma, guarantee, known, tests, claimed, bits
+        learner.batch,
+        counted.kept,
+        claim,
+        choice.source.pair,
+        found.best.witness(choice.source),
+        gamma,
+        Guarantee.EXACT.downgraded(choice.source.doubts),
+        features=learner.known_features(),
+        chosen=len(found.tests),
+        claimed=claimed,
+        bits=found.bits(choice.divergence),
     )
 
 
@@ -439,9 +441,6 @@ def _notes(choice: Selection, claims: int, event: Event) -> list[str]:
     return notes
 
 
-# --- what both verbs do
-
-
 def _counted(
     mechanism: Any,
     pairs: Any,
@@ -477,11 +476,10 @@ def _counted(
         def learn_pilot(batch: Batch) -> None:
             """To see how long it takes."""
             pilot = Samples(batch.p, batch.q, pair=live.pair, seed=live.seed)
+            size = Budget(batch.sizes, batch.sizes)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                learn(
-                    [pilot], claims, Budget(batch.sizes, batch.sizes), gamma, loss, largest=largest
-                )
+                learn([pilot], claims, size, gamma, loss, largest=largest)
 
         budget = clock.learning(live, len(found), share, most, learn_pilot)
     planned = budget.test
@@ -495,7 +493,6 @@ def _counted(
         else:
             budget = testing_draws_in_time(clock, budget, choices)
             planned = budget.test
-        bar.say(
-            "bounding" if largest else "testing", len(pair_counters(choices)) * max(budget.test)
-        )
+        draws = len(pair_counters(choices)) * max(budget.test)
+        bar.say("bounding" if largest else "testing", draws)
         return choices, count(choices, budget), planned

@@ -52,7 +52,7 @@ from scipy.special import ndtr
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
-from dpassay.privacy.curves import lower_hull
+from dpassay.privacy.curve_arrays import lower_hull
 from dpassay.rootfinding import bisect
 
 #: Up to this many cells are in or out, all combinations; of more, the `_LARGEST` largest are.

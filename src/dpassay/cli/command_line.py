@@ -26,24 +26,29 @@ _DATA = re.compile(
 )
 
 
+def _require_two(arguments: list[str], at: int, option: str, example: str) -> None:
+    """Refuse an option with one value where two are needed."""
+    given = [*takewhile(lambda a: not a.startswith("--"), arguments[at + 1 : at + 3])]
+    if option != arguments[at]:
+        given = [arguments[at].partition("=")[2]]
+    if len(given) >= 2:
+        return
+    got = given[0] if given else "nothing"
+    if _DATA.search(got):
+        got += (
+            ". If it holds outputs on both inputs, split it by the column that names the input; with "
+            "pandas, of the table t: for k, g in t.groupby('input'): "
+            "g.drop(columns='input').to_csv(f'{k}.csv', index=False)"
+        )
+    raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+
+
 def _explain_slips(arguments: list[str]) -> None:
     """Explain common mistakes that the parser would only report as wrong usage."""
     verb, options = arguments[0] if arguments else "", [a.partition("=")[0] for a in arguments]
     for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
         if option in options:
-            at = options.index(option)
-            given = [*takewhile(lambda a: not a.startswith("--"), arguments[at + 1 : at + 3])]
-            if option != arguments[at]:
-                given = [arguments[at].partition("=")[2]]
-            if len(given) < 2:
-                got = given[0] if given else "nothing"
-                if _DATA.search(got):
-                    got += (
-                        ". If it holds outputs on both inputs, split it by the column that names the "
-                        "input; with pandas, of the table t: for k, g in t.groupby('input'): "
-                        "g.drop(columns='input').to_csv(f'{k}.csv', index=False)"
-                    )
-                raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+            _require_two(arguments, options.index(option), option, example)
     if marks := {"--delimiter", "--separator", "--sep"}.intersection(options):
         raise InvalidInput(
             f"there is no {marks.pop()}: comma, semicolon, tab and | between cells are recognised; "

@@ -147,6 +147,7 @@ def plan(
     target: opt.Target = None,
     pair: opt.PairOption = None,
     per_call: opt.PerCall = False,
+    *,
     pilot: int = option(2000, "Draws of TARGET per side that the plan is made from."),
     claim: str | None = option(None, 'The claim, such as "eps=1"; or an accountant\'s JSON file.'),
     canaries: list[int] | None = option(
@@ -178,7 +179,6 @@ def plan(
         "simulated (up to a minute).",
     ),
     event: float | None = option(None, "Its probability on the input where it is rarer (coin)."),
-    *,
     out: opt.Out,
 ) -> None:
     """How many draws an audit needs; or, with --canaries, what they would certify of ε.

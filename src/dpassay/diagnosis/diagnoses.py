@@ -62,6 +62,7 @@ def diagnose(
     witness: Witness | None,
     gamma: float,
     guarantee: Guarantee,
+    *,
     features: Sequence[Feature] = (),
     chosen: int = 1,
     claimed: bool = True,

@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,12 @@ from scipy.special import ndtr, ndtri
 from dpassay import validation as checks
 from dpassay.bounds import one_run_test as bounds
 from dpassay.errors import InvalidInput
+from dpassay.membership.claims_of_canaries import (
+    at_delta,
+    epsilon_beside,
+    gaussian_allowed,
+    tested_claim,
+)
 from dpassay.membership.guessing import Guesses, Test, tests_of
 from dpassay.membership.runs import (
     FEWEST,
@@ -49,7 +54,7 @@ from dpassay.membership.runs import (
     read_runs,
 )
 from dpassay.outputs.events import Event
-from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, gaussian_mu
+from dpassay.privacy.claims import Claim, gaussian_mu
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.privacy.relations import Pair, Relation
@@ -111,8 +116,8 @@ def one_run(
     (0.5, 4.19)
     """
     given = read_runs(scores, included, groups)
-    tested = _claim(claim, delta)
-    beside = _beside(tested, claim, delta)
+    tested = tested_claim(claim, delta)
+    beside = epsilon_beside(tested, claim, delta)
     gamma = 1.0 - checks.probability("confidence", confidence)
     seed = seed_of(rng)
     runs = [ranked(run, seed, k) for k, run in enumerate(given)]
@@ -156,19 +161,13 @@ def one_run(
             claimed=beside.epsilon,
             lower=certified.epsilon,
             smallest_detectable=min(one.detectable for one in found_beside),
-            at=_at(beside),
+            at=at_delta(beside),
         )
     detectable, compared, blind = math.nan, tested, ""
     if claim is not None:
         detectable = of.detectable(tested, found)
     if tested.parameter == "gap":  # detectable is the μ of Gaussian scores
-        if beside is not None:
-            where, point = _at(beside), (beside.epsilon, beside.delta)
-        else:  # the ε at which it allows least
-            points = [(e, float(tested.delta_at(e))) for e in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)]
-            point = min(points, key=lambda one: gaussian_mu(*one))
-            where = f"ε = {point[0]:g}"
-        compared = GaussianDP(gaussian_mu(*point))
+        compared, where = gaussian_allowed(tested, beside)
         if not violated and math.isfinite(detectable):
             notes.append(
                 f"Gaussian scores of μ = {number(detectable)} (AUC {_auc(detectable):.3g}) would be "
@@ -179,14 +178,7 @@ def one_run(
         blind = most if detectable == math.inf else far_only(compared, detectable)
         notes = [note for note in notes if note != blind]
     if certified is not None:
-        notes[:0] = [certified.group_note] * bool(certified.groups)
-        if certified.ceiling == 0 and certified.delta * certified.canaries > 1:
-            notes.insert(
-                0,
-                f"δ = {digits(certified.delta)} is too large for {certified.canaries:,} canaries: it "
-                f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
-                "expectation. Take δ far below 1/canaries",
-            )
+        notes[:0] = _large_delta(certified) + [certified.group_note] * bool(certified.groups)
     if not reversed_scores and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
         notes.append(
             "the guesses are right no more often than chance allows: nothing is certified. In another "
@@ -224,46 +216,14 @@ def one_run(
     )
 
 
-def _claim(given: Any, delta: float | None) -> Claim:
-    """The claim to test: the one given, or ε = 0 at δ for a lower bound."""
-    if given is None:
-        at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
-        return ApproximateDP(0.0, at) if at else PureDP(0.0)
-    if delta is not None and isinstance(given, Real):
-        given = PureDP(float(given))  # of which the message below says how to write it with δ
-    claim = claim_with_progress(given)
-    if delta is not None and claim.point is not None and delta != claim.point[1]:
-        got = checks.shown(delta)
-        both = f'write claim="eps={digits(claim.point[0])}, delta={got}"'
-        remedy = "leave delta out" if claim.point[1] else both
-        raise InvalidInput(f"{claim} says its own δ, got delta = {got}; {remedy}")
-    if not claim.set_by_events:
-        raise InvalidInput(
-            f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
-            "implies: eps and delta, mu, or a trade-off function"
-        )
-    if claim.directional:
-        raise InvalidInput(
-            "a coin takes a canary out as well as in, and this trade-off function is claimed for one "
-            "order of the inputs; make the claim without ordered=True"
-        )
-    return claim
-
-
-def _beside(claim: Claim, given: Any, delta: float | None) -> ApproximateDP | None:
-    """The ε that a curve claims at δ, which is bounded beside it; None for a claim of one ε."""
-    if claim.point is not None:
-        return None
-    at = SMALL_DELTA if delta is None else checks.real("delta", delta, above=0.0, below=1.0)
-    try:  # an accountant's own answer, which the curve made of its answers may exceed a little
-        epsilon = max(float(given.get_epsilon(at)), 0.0)
-    except Exception:  # objects raise what they like
-        epsilon = claim.epsilon_at(at)
-    return ApproximateDP(epsilon, at) if math.isfinite(epsilon) else None
-
-
-def _at(claim: ApproximateDP) -> str:
-    return f"δ = {digits(claim.delta)}"
+def _large_delta(found: CertifiedEpsilon) -> list[str]:
+    expected = found.delta * found.canaries
+    if found.ceiling > 0 or expected <= 1:
+        return []
+    return [
+        f"δ = {digits(found.delta)} is too large for {found.canaries:,} canaries: it allows a mechanism "
+        f"to reveal {expected:.3g} coins in expectation. Take δ far below 1/canaries"
+    ]
 
 
 def _auc(mu: float) -> float:

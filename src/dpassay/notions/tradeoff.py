@@ -31,7 +31,8 @@ from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.curves import TradeoffBand, TradeoffCurve, lower_hull
+from dpassay.privacy.curve_arrays import lower_hull
+from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import TradeoffPoint

@@ -124,6 +124,7 @@ class StructureLeaves:
         many: int = 1,
         place: int = 0,
         source: int = -1,
+        *,
         stride: int = 1,
         value: float = np.nan,
         date: int = 0,

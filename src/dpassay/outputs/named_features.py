@@ -397,19 +397,32 @@ def subject_of(table: LeafTable, family: str, leaf: int) -> str:
     return _assigned(table, leaf)[0] if statement else ""
 
 
+def _words_of_value(table: LeafTable, first: int) -> str:
+    subject, column = subject_of(table, "values", first), _column(table, first)
+    for part, word in _WORDS.items():
+        if column.startswith(f"{part} of "):
+            return f"{_TIMES}{subject} contains {word}{_value(table, first)}"
+    if not subject:
+        return f"{_TIMES}{_holds(table, first, 'an empty {}')}"
+    return " is ".join(_assigned(table, first))
+
+
+def _words_of_place(table: LeafTable, first: int) -> str:
+    place, column = int(table.place[first]) + 1, _column(table, first)
+    if np.count_nonzero(table.rows == table.rows[first]) == 1:
+        if column == "the output":
+            return column
+        return f"x{place}" if column == "the items" else f"item {place} of {column}"
+    alone = table.place[table.owner == table.owner[first]].max() == 0
+    return "the sum of all numbers" if alone else f"the sum of the numbers in row {place}"
+
+
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
     """What a feature is called, from the leaves that it was found with."""
     column, value, holds = (partial(name, table) for name in (_column, _value, _holds))
     match family:
         case "values":
-            for part, word in _WORDS.items():
-                if column(first).startswith(f"{part} of "):
-                    return (
-                        f"{_TIMES}{subject_of(table, family, first)} contains {word}{value(first)}"
-                    )
-            if not subject_of(table, family, first):
-                return f"{_TIMES}{_holds(table, first, 'an empty {}')}"
-            return " is ".join(_assigned(table, first))
+            return _words_of_value(table, first)
         case "anywhere":
             return f"{_OCCURRENCES}{value(first)}"
         case "rows" | "distinct":
@@ -440,13 +453,6 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "sorted":
             return f"number {second + 1} of {column(first)} in ascending order"
         case "by_place":
-            place = int(table.place[first]) + 1
-            if np.count_nonzero(table.rows == table.rows[first]) == 1:
-                if column(first) == "the output":
-                    return column(first)
-                whole = column(first) == "the items"
-                return f"x{place}" if whole else f"item {place} of {column(first)}"
-            alone = table.place[table.owner == table.owner[first]].max() == 0
-            return "the sum of all numbers" if alone else f"the sum of the numbers in row {place}"
+            return _words_of_place(table, first)
         case _:
             return f"the correlation of {column(first)} and {column(second)}"

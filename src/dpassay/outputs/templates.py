@@ -163,12 +163,7 @@ def show(template: Template, numbers: Iterable[Any] = ()) -> str:
         case ("complex", (real, imaginary)):
             return f"complex({show(real, given)}, {show(imaginary, given)})"
         case ("date" | "duration" as name, _, *zone):
-            seconds, nanos = next(given, None), next(given, None)
-            if not isinstance(seconds, (int, float)) or not isinstance(nanos, (int, float)):
-                return f"a {name}"
-            if name == "duration":
-                return f"{seconds + nanos / 1e9:g} s"
-            return " ".join([_dated(seconds, nanos), *zone])
+            return _shown_time(name, next(given, None), next(given, None), zone)
         case ("dict", entries):
             return f"{{{', '.join([f'{shown_key(k)}: {show(c, given)}' for k, c in entries])}}}"
         case ("object", name, entries):
@@ -177,6 +172,14 @@ def show(template: Template, numbers: Iterable[Any] = ()) -> str:
             return "None"
         case _:  # a word for a special number, or the text of a leaf
             return str(template[-1])
+
+
+def _shown_time(name: str, seconds: Any, nanos: Any, zone: Sequence[str]) -> str:
+    if not isinstance(seconds, (int, float)) or not isinstance(nanos, (int, float)):
+        return f"a {name}"
+    if name == "duration":
+        return f"{seconds + nanos / 1e9:g} s"
+    return " ".join([_dated(seconds, nanos), *zone])
 
 
 def written(number: float | int, digits: int = 6) -> str:
@@ -241,6 +244,9 @@ def seconds_and_nanoseconds(array: AnyArray) -> tuple[str, IntArray, IntArray]:
     return name, seconds.astype(np.int64), nanos.astype(np.int64)
 
 
+_NUMBERS = (int, float, complex, np.number, np.bool_, Decimal, Fraction)
+
+
 class Leaves:
     """Walks one output: its template, and the number of each of its leaves (0 where it has none)."""
 
@@ -266,12 +272,23 @@ class Leaves:
         if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
         if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter is an integer to NumPy
-            if np.isnat(value):
-                return self._leaf(("none",))
-            name, seconds, nanos = seconds_and_nanoseconds(np.asarray([value]))
-            return (name, (self._number(float(seconds[0])), self._number(float(nanos[0]))))
+            return self._numpy_time(value)
         if isinstance(value, enum.Enum) or foreign_arrays.is_label(value):
             return self._leaf(("enum", str(value)))
+        if isinstance(value, _NUMBERS):
+            return self._of_number(value)
+        if isinstance(value, (str, bytes, bytearray)):
+            return self._leaf(word_leaf(value if isinstance(value, str) else bytes(value)))
+        if isinstance(value, Outcome):
+            return self._leaf(("outcome", value.kind, value.detail))
+        if isinstance(value, datetime.time):
+            return self._leaf(("time", value.isoformat()))
+        if isinstance(value, (datetime.date, datetime.timedelta)):
+            return self._time(value)
+        return self._container(value)
+
+    def _of_number(self, value: Any) -> Template:
+        """A number of any type."""
         if isinstance(value, (int, np.integer, np.bool_)):
             return self._whole(int(value))
         if isinstance(value, (float, np.floating)):
@@ -281,19 +298,15 @@ class Leaves:
             value = Fraction(*value.as_integer_ratio())
         if isinstance(value, (Decimal, Fraction)):
             return self._fraction(value)
-        if isinstance(value, (str, bytes, bytearray)):
-            return self._leaf(word_leaf(value if isinstance(value, str) else bytes(value)))
-        if isinstance(value, (complex, np.complexfloating)):
-            if value.imag == 0:  # equal to a number, hence one
-                return self.walk(value.real)
-            return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
-        if isinstance(value, Outcome):
-            return self._leaf(("outcome", value.kind, value.detail))
-        if isinstance(value, datetime.time):
-            return self._leaf(("time", value.isoformat()))
-        if isinstance(value, (datetime.date, datetime.timedelta)):
-            return self._time(value)
-        return self._container(value)
+        if value.imag == 0:  # a complex number that is equal to a real one, hence that
+            return self.walk(value.real)
+        return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
+
+    def _numpy_time(self, value: np.datetime64 | np.timedelta64) -> Template:
+        if np.isnat(value):
+            return self._leaf(("none",))
+        name, seconds, nanos = seconds_and_nanoseconds(np.asarray([value]))
+        return (name, (self._number(float(seconds[0])), self._number(float(nanos[0]))))
 
     def _container(self, value: Any) -> Template:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -19,8 +19,8 @@ from scipy.special import log_ndtr, ndtri
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
+from dpassay.privacy.curve_arrays import freeze, inside, lower_hull, numbers
 from dpassay.privacy.provenance import About, Guarantee, level
-from dpassay.records import Record
 from dpassay.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown, Tabular, present
 
@@ -57,7 +57,7 @@ class TradeoffCurve(Shown, Tabular):
         return {"alpha": alpha, "beta": self(alpha), "lower": lower, "upper": upper}
 
     def __post_init__(self) -> None:
-        x, y = _column("alpha", self.x, increasing=True), _column("beta", self.y)
+        x, y = numbers("alpha", self.x, increasing=True), numbers("beta", self.y)
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
         x, y = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
@@ -224,7 +224,7 @@ class Spectrum(Shown, Tabular):
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
-        eps = _inside("epsilon", epsilon, self.x, "dp.spectrum.estimate(…, epsilons=[…])")
+        eps = inside("epsilon", epsilon, self.x, "dp.spectrum.estimate(…, epsilons=[…])")
         return checks.scalar_or_array(np.interp(np.exp(eps), np.exp(self.x), self.y))
 
     def certified(self, epsilon: npt.ArrayLike) -> Any:
@@ -337,7 +337,7 @@ class RenyiCurve(Shown, Tabular):
 
     def __call__(self, order: npt.ArrayLike) -> Any:
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
-        lam = _inside("order", order, self.x, "dp.renyi.curve(…, orders=[…])")
+        lam = inside("order", order, self.x, "dp.renyi.curve(…, orders=[…])")
         return checks.scalar_or_array(np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1))
 
     def approximate_dp(self, delta: float) -> float:
@@ -435,42 +435,7 @@ def curve_of_pairs(
     return TradeoffCurve(x, y, about=about)
 
 
-# --- arrays of curves
-
-
-def freeze(curve: Record, **names: str) -> None:
-    """Make fields arrays without NaN that cannot be changed, all as long as x, which increases.
-
-    Each field is given with its name in messages. Bounds may be None; points may not.
-    """
-    for field_name, name in names.items():
-        if (values := getattr(curve, field_name)) is not None or field_name in ("x", "y", "p", "q"):
-            array = _column(name, values, increasing=field_name == "x")
-            curve._set(**{field_name: array})
-            if array.size != (size := curve.x.size):  # type: ignore[attr-defined]
-                raise InvalidInput(f"{name} must have {size:,} numbers like x, got {array.size:,}")
-
-
-def _column(name: str, values: Any, *, increasing: bool = False) -> FloatArray:
-    array = checks.doubles(name, values)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(
-            f"{name} must be a list of numbers without NaN, got {checks.shown(values)}"
-        )
-    if increasing and np.any(np.diff(array) < 0):
-        raise InvalidInput(f"{name} must be increasing, got {checks.shown(list(array))}")
-    return _frozen(array)
-
-
-def _inside(name: str, values: npt.ArrayLike, x: FloatArray, other: str) -> FloatArray:
-    """Numbers inside the grid of a curve."""
-    array = checks.doubles(name, values)
-    if np.any(array < x[0]) or np.any(array > x[-1]):
-        raise InvalidInput(
-            f"{name} must lie in [{x[0]:g}, {x[-1]:g}], the grid of this curve, got "
-            f"{checks.shown(values)}; {other} estimates others"
-        )
-    return array
+# --- words of curves
 
 
 def _ends(symbol: str, curve: Spectrum | RenyiCurve) -> str:
@@ -491,32 +456,3 @@ def _estimated_by(about: About | None) -> str:
 
 def _noted(about: About | None) -> str:
     return "" if about is None else about.noted
-
-
-def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The lower convex hull of points sorted by x (Andrew's monotone chain on distinct x)."""
-    order = np.lexsort((y, x))
-    x, y = x[order], y[order]
-    first = np.concatenate([[True], np.diff(x) > 0])  # the lowest of equal abscissae
-    x, y = x[first], y[first]
-    slopes = np.diff(y) / np.diff(x)
-    if x.size <= 2 or np.all(np.diff(slopes) > 0):
-        return _frozen(x), _frozen(y)
-    xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
-    hull: list[int] = []
-    for i in range(len(xs)):
-        while len(hull) >= 2:
-            a, b = hull[-2], hull[-1]
-            if (ys[b] - ys[a]) * (xs[i] - xs[a]) >= (ys[i] - ys[a]) * (xs[b] - xs[a]):
-                hull.pop()
-            else:
-                break
-        hull.append(i)
-    return _frozen(x[hull]), _frozen(y[hull])
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    """A copy that cannot be changed."""
-    array = np.array(array, dtype=float)
-    array.setflags(write=False)
-    return array

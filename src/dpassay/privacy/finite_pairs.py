@@ -20,7 +20,8 @@ import numpy.typing as npt
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import TradeoffCurve, freeze
+from dpassay.privacy.curve_arrays import freeze
+from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About
 from dpassay.tables import Shown, Tabular
 

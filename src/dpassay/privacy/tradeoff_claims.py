@@ -21,7 +21,8 @@ from scipy.special import expit
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import ROUNDING, TradeoffCurve, curve_of_pairs, lower_hull
+from dpassay.privacy.curve_arrays import lower_hull
+from dpassay.privacy.curves import ROUNDING, TradeoffCurve, curve_of_pairs
 from dpassay.privacy.event_claims import (
     SMALL_DELTA,
     ApproximateDP,

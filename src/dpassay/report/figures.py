@@ -15,6 +15,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.one_run_test import Guessed, lower_bound
 from dpassay.bounds.ordering import Counts
+from dpassay.chart_parts import Line
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
@@ -80,9 +81,7 @@ def figure(
     return Figure(key, title, caption, spec, drawing(still, key, alt), *table)
 
 
-def tabulated(
-    x_name: str, y_name: str, lines: Mapping[str, charts.Line], *, most: int = _ROWS
-) -> Table:
+def tabulated(x_name: str, y_name: str, lines: Mapping[str, Line], *, most: int = _ROWS) -> Table:
     """At most so many points of each line as columns and rows; blank where a line has no point.
 
     Bounds are rounded to the safe side.
@@ -103,7 +102,7 @@ def some(size: int, most: int = _ROWS) -> list[int]:
 
 def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure:
     """The claim against the measured curve, and the confidence region of the point counted."""
-    lines: dict[str, charts.Line] = {}
+    lines: dict[str, Line] = {}
     caption, counted = [], []
     marked: dict[str, Any] = {}
     if curve is not None:
@@ -204,7 +203,7 @@ def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list
 
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
-    lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}
+    lines: dict[str, Line] = {"estimate": (found.x, found.y)}
     caption = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
     point = band = None
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
@@ -236,7 +235,7 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
 
 def renyi(key: str, curve: RenyiCurve, claim: Claim | None, reach: float = math.inf) -> Figure:
     """ε(λ), estimated and bounded, and what the claim allows."""
-    lines: dict[str, charts.Line] = {"estimate": (curve.x, curve.y)}
+    lines: dict[str, Line] = {"estimate": (curve.x, curve.y)}
     caption = ["The Rényi divergence of the two outputs, the worse direction, by order."]
     point = None
     stated = None if claim is None else _stated(claim, curve.x)
@@ -265,7 +264,7 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None, reach: float = math.
     return figure(key, title, " ".join(caption), alt, draw, table)
 
 
-def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
+def _stated(claim: Claim, orders: FloatArray) -> Line | None:
     """What a claim says of Rényi divergences: at all of these orders, or else at its own."""
     for at in (orders, np.array(claim.orders, dtype=float)):
         allowed = np.asarray(claim.renyi(at))
@@ -316,7 +315,7 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     return [by_score, by_delta]
 
 
-def _of_canaries(result: Verdict | LowerBound) -> list[tuple[Any, dict[str, charts.Line]]]:
+def _of_canaries(result: Verdict | LowerBound) -> list[tuple[Any, dict[str, Line]]]:
     """The two charts, and their lines: shares of canaries by score, and ε by δ."""
     found = result.certified
     if found is None or found.scores is None:

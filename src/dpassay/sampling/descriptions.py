@@ -144,10 +144,7 @@ class _Description:
             held = {**dict(enumerate(value.args)), **value.keywords, **vars(value)}
             self._add_items(held.items(), dot)
         elif kind.__name__ == "cython_function_or_method":
-            if "<locals>" in value.__qualname__:  # what it refers to is hidden
-                raise Undescribed(f"{path or 'it'} is an inner function of compiled code")
-            self.say(f"{dot}function", _named(value))
-            self._add_items(enumerate(value.__defaults__ or ()), dot)
+            self._add_compiled(value, path, dot)
         elif (wrapped := _wrapped(value)) is not None:
             self.say(f"{dot}type", _named(kind))
             self._add_items(wrapped.items(), dot)
@@ -163,11 +160,21 @@ class _Description:
         elif kind is np.ndarray or (installed and hasattr(kind, "__dlpack__")):
             self._add_array(value, path, dot)
         else:
-            self.add(kind, f"{dot}class")
-            if not installed:
-                self._add_state(object.__getstate__(value), dot)
-            if any(_is_installed(base) and base is not object for base in kind.__mro__):
-                self._add_reduced(value, path, dot)
+            self._add_instance(value, path, dot)
+
+    def _add_compiled(self, function: Any, path: str, dot: str) -> None:
+        if "<locals>" in function.__qualname__:  # what it refers to is hidden
+            raise Undescribed(f"{path or 'it'} is an inner function of compiled code")
+        self.say(f"{dot}function", _named(function))
+        self._add_items(enumerate(function.__defaults__ or ()), dot)
+
+    def _add_instance(self, value: Any, path: str, dot: str) -> None:
+        kind = type(value)
+        self.add(kind, f"{dot}class")
+        if not _is_installed(kind):
+            self._add_state(object.__getstate__(value), dot)
+        if any(_is_installed(base) and base is not object for base in kind.__mro__):
+            self._add_reduced(value, path, dot)
 
     def _add_items(self, items: Iterable[tuple[Any, Any]], prefix: str) -> None:
         for key, one in items:
