@@ -47,7 +47,7 @@ def test_charts_draw_without_a_browser(name):
 
 def test_long_lines_are_thinned_but_keep_their_ends():
     x = np.linspace(0, 1, 100_000)
-    thin_x, thin_y = charts.thin(x, x**2)
+    thin_x, thin_y = theme.thin(x, x**2)
     assert len(thin_x) < 2000
     assert (thin_x[0], thin_x[-1], thin_y[-1]) == (0.0, 1.0, 1.0)
 

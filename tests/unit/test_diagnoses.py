@@ -68,7 +68,7 @@ def test_the_median_shift_is_below_the_truth(seeds):
 
 def test_verdicts_do_not_depend_on_the_diagnosis(seed, monkeypatch):
     one = audited("a count with half the noise", seed)
-    monkeypatch.setattr("dpassay.auditing.audits.diagnose", lambda *_: ())
+    monkeypatch.setattr("dpassay.auditing.audits.diagnose", lambda *_, **__: ())
     other = audited("a count with half the noise", seed)
     assert other.diagnosis == ()
     assert (one.p_value, one.lower_bound, one.witness) == (
@@ -208,9 +208,9 @@ def test_the_bound_of_the_testing_draws_does_not_choose_its_causes(seed, monkeyp
         found = exact(*given, **options)
         return replace(found, lower=0.5 * found.lower)
 
-    def listen(train, test, claim, *rest):
+    def listen(train, test, claim, *rest, **named):
         asked.append(claim)
-        return diagnose(train, test, claim, *rest)
+        return diagnose(train, test, claim, *rest, **named)
 
     monkeypatch.setattr(audits, "diagnose", listen)
     for way in (exact, lower):
