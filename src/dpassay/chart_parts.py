@@ -84,6 +84,8 @@ def lines(
 
     The legend leaves out a single line, unless it is `named`.
     """
+    if not lines:  # an empty legend has an infinite size
+        return []
     alt = altair()
     names = list(lines)
     wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone

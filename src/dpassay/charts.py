@@ -47,7 +47,7 @@ def tradeoff(
     y = alt.Y("y:Q", title="type-II error β", scale=unit)
     diagonal = parts.data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
-    drawn = [*parts.band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
+    drawn = [*parts.band(band, x, y), diagonal.encode(x=x, y=y)]
     drawn += parts.lines(lines, x, y, ("α", "β"), hover, named=point is not None)
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]

@@ -143,3 +143,11 @@ def test_the_feature_that_is_tested_is_one_that_the_halves_chose(n, seed):
     pair = np.array([0, 1, 1]), np.array([0, 1, 2])
     found = dp.bound(counts, pair, "delta, eps=0", n=n, rng=seed)
     assert 0.22 < found.value < 0.25
+
+
+@pytest.mark.parametrize("seed", [58, 80, 84, 117, 189, 190])
+def test_the_threshold_is_of_the_feature_that_is_tested(seed):
+    """Both halves chose the minimum of three numbers, all draws the maximum: ε ≥ .3 of 1.67."""
+    r = np.random.default_rng(5000 + seed)
+    sides = (np.round(c + r.laplace(size=(20_000, 3)) * (3, 3, 1), 3) for c in (50.0, 51.0))
+    assert dp.audit(dp.from_samples(*sides), claim="eps=1", rng=0).lower_bound > 1.3

@@ -26,6 +26,7 @@ from dpassay.scores.cell_counts import SIZES
 from dpassay.scores.classifier import ClassifierScore, check_classifier
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.parity import MOST
+from dpassay.scores.serializable import SerializableScore, with_same_feature
 from dpassay.scores.training import Training
 
 Streams: TypeAlias = Callable[[int], np.random.Generator]
@@ -331,6 +332,8 @@ class CrossFit:
             back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
             if self._auto and not any(getattr(one, "telling", True) for one in (there, back)):
                 return None
+            if isinstance(there, SerializableScore) and isinstance(back, SerializableScore):
+                there, back = self._same_feature(index, there, back)
             scores = tuple(
                 np.concatenate([back.score(first.outputs), there.score(second.outputs)])
                 for first, second in ((a.p, b.p), (a.q, b.q))
@@ -347,21 +350,44 @@ class CrossFit:
         self._halves[index] = there
         return scores[0], scores[1]
 
+    def _same_feature(
+        self, index: int, there: SerializableScore, back: SerializableScore
+    ) -> tuple[SerializableScore, SerializableScore]:
+        """Both halves, and all draws, with one feature, where each half's tells on the other half.
+
+        The best feature of all draws may be a third one: its threshold would not be the one judged. Of
+        two features that tell the halves apart the one that all draws prefer is taken; that it was
+        chosen by them, too, makes it look better by as good as nothing.
+        """
+        if self.names[index] != "feature":
+            return there, back
+        a, b = self.training.halves
+        whole = fit("feature", self.training, rng=self.rng(3 * index + 2))
+        assert isinstance(whole, SerializableScore)
+        one, other, best = (x.score_function.feature for x in (there, back, whole))
+        if one != other:
+            if not (_tells(there, b) and _tells(back, a)):
+                return there, back
+            chosen = back if best == other else there
+            there, back = with_same_feature(chosen, a), with_same_feature(chosen, b)
+        if best != there.score_function.feature:
+            whole = with_same_feature(there, self.training)
+        self._fitted[index] = whole
+        return there, back
+
     def _scored(self, loss: Score) -> Scores:
         return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
 
     def fitted(self, index: int) -> Score:
         """A candidate fitted to all training draws.
 
-        One that then predicts the very draws it learned from worse than its halves predicted each
-        other's is not what was judged: a classifier that stopped too early, or another feature than
-        both halves chose. One of the halves takes its place.
+        A classifier that then predicts the very draws it learned from worse than its halves predicted
+        each other's has stopped too early: one of the halves takes its place.
         """
         if index not in self._fitted:
             loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
-            chosen = isinstance(loss, ClassifierScore) or self.names[index] == "feature"
-            if known is not None and chosen:
+            if known is not None and isinstance(loss, ClassifierScore):
                 again = self._scored(loss)
                 losses = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
                 if losses[0] > losses[1]:
@@ -411,10 +437,17 @@ class LogLoss:
         weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
         return np.asarray(log_loss(np.concatenate([-p, q])) * weights)
 
-    def beats(self, new: FloatArray, best: FloatArray) -> bool:
-        """By the paired differences."""
+    def beats(self, new: FloatArray, best: FloatArray, errors: float = 1.0) -> bool:
+        """By the paired differences, and so many standard errors of them."""
         gain = best - new
-        return bool(gain.mean() > gain.std() / math.sqrt(gain.size))
+        return bool(gain.mean() > errors * gain.std() / math.sqrt(gain.size))
+
+
+def _tells(score: Score, training: Training) -> bool:
+    """Whether a score predicts which side held-back draws are from, by two standard errors."""
+    scores = score.score(training.p.outputs), score.score(training.q.outputs)
+    nothing = LogLoss().judge((np.zeros(scores[0].size), np.zeros(scores[1].size)))
+    return LogLoss().beats(LogLoss().judge(scores), nothing, 2.0)
 
 
 #: A score beats the cells if its log loss is smaller by so many standard errors, and by so much; draws a

@@ -211,7 +211,10 @@ def point(
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> TradeoffPoint:
-    """A point of the trade-off curve at likelihood-ratio threshold η, with a confidence region.
+    """The errors (α, β) of the test fitted at likelihood-ratio threshold η, with a confidence region.
+
+    The region is exact for this test. The trade-off curve passes through its errors if the fit is
+    perfect and below them if not, so the region need not hold the curve's own point at η.
 
     Half of the `n` draws per side fit a loss (as in `estimate`; "knn" by default), the other half count
     how often it exceeds log η on either input (BayBox). Any η > 0 comes from the same fit: comparing

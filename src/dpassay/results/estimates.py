@@ -297,10 +297,10 @@ class TradeoffPoint(Shown):
     def __str__(self) -> str:
         a0, a1, b0, b1 = self.box
         return (
-            f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}) at threshold {self.threshold:.4g}; "
-            f"α in [{rounded_down(a0)}, {rounded_up(a1)}] and "
-            f"β in [{rounded_down(b0)}, {rounded_up(b1)}] "
-            f"with {level(self.confidence)} confidence ({self.kind})"
+            f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}), the errors of the test that was fitted at "
+            f"threshold {self.threshold:.4g}; α in [{rounded_down(a0)}, {rounded_up(a1)}] and "
+            f"β in [{rounded_down(b0)}, {rounded_up(b1)}] with {level(self.confidence)} confidence "
+            f"({self.kind}). The trade-off curve passes through or below these errors"
         )
 
 

@@ -18,7 +18,7 @@ chance costs power, never validity.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -352,6 +352,14 @@ def fit_features(name: str, training: Training) -> SerializableScore:
         beta = newton(terms, *_sides(n, len(rows) - n), (1.0 + terms.shape[1] / 10) / len(rows))
         model = Polynomial(float(beta[0]), beta[1:])
     return SerializableScore(ScoreFunction(name, chosen, model), found[0][1] > 0)
+
+
+def with_same_feature(score: SerializableScore, training: Training) -> SerializableScore:
+    """The score of the single feature that another has, fitted to these draws."""
+    assert isinstance(score.score_function.features, NamedFeatures)
+    sides = training.most(_ENOUGH_FOR_FEATURES)
+    p, q = (score.score_function.features.values(side.outputs)[:, 0] for side in (sides.p, sides.q))
+    return replace(score, score_function=replace(score.score_function, model=_steps(p, q)))
 
 
 def _search(training: Training, most: int) -> tuple[list[tuple[Feature, float]], FloatArray, int]:
