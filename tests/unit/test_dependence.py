@@ -181,6 +181,13 @@ def test_a_fixed_seed_in_every_call_is_named_and_no_guarantee_is_exact():
     ):
         assert_private(release, (0.0, 1.0), "eps=1", n=400)
     assert "wrong with probability" not in str(caught.value)
+    # noise of single precision, or on a grid, has fewer bits; its decimals are many all the same
+    for noise in (-2.9827890396118164, 10.793878555297852):
+        with pytest.warns(DependenceWarning, match="fixed seed in every call"):
+            verdict = dp.audit(
+                dp.from_function(lambda x, at=noise: at * (1 + x)), (0, 1), "mu=1", n=400
+            )
+        assert verdict.guarantee is dp.Guarantee.HEURISTIC
     # a constant that is no noise is an output like any other
     constant = dp.from_function(lambda x: 0.5 + x)
     assert dp.audit(constant, (0.0, 1.0), "eps=1", n=400, rng=0).guarantee is dp.Guarantee.EXACT

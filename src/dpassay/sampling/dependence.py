@@ -141,12 +141,17 @@ def _lag_one(values: FloatArray) -> float:
 
 
 def _only_output(side: Outputs) -> str:
-    """The only output of a side, if it holds a number with many digits, as noise has; else empty."""
+    """The only output of a side, if it holds a number with many digits, as noise has; else empty.
+
+    Those are fractions with more than six decimal digits, or that are no multiple of 2⁻²⁰.
+    """
     first = np.asarray(side.numbers[0])
     if first.dtype.kind != "f" or distinct(side)[0].size > 1:
         return ""
-    digits = np.fmod(first[np.isfinite(first)].astype(float), 2.0**-20)
-    return side.show(0) if np.any(digits) else ""
+    numbers = first[np.isfinite(first)].astype(float)
+    many = np.array([float(f"{x:.6g}") != x for x in numbers.tolist()], dtype=bool)
+    fractions = np.fmod(numbers, 1.0) != 0
+    return side.show(0) if np.any(fractions & (many | (np.fmod(numbers, 2.0**-20) != 0))) else ""
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:

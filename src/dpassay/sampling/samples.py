@@ -36,9 +36,7 @@ from dpassay.sampling.store_files import Entry
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
-_OWN_RANDOMNESS = (
-    "not repeatable with the same seed: the mechanism draws from randomness of its own"
-)
+_OWN_RANDOMNESS = "the mechanism takes no rng: the same seed need not give the same draws again"
 
 
 @dataclass(frozen=True, eq=False)
