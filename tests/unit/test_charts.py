@@ -359,3 +359,10 @@ def test_rényi_curves_over_decades_have_a_logarithmic_axis():
         for values in ([0.01, 0.5, 9.0], [0.1, 0.2, 0.4])
     ]
     assert ["logarithmic" in axis for axis in axes] == [True, False]
+
+
+def test_a_point_without_a_curve_can_be_saved(tmp_path):
+    """The legend of no lines had an infinite size."""
+    point = dp.tradeoff.point(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=400, rng=0)
+    point.chart().save(tmp_path / "point.svg")
+    assert "Infinity" not in (tmp_path / "point.svg").read_text(encoding="utf-8")

@@ -91,9 +91,9 @@ class FunctionMechanism:
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     """Wrap a function that returns one output per call.
 
-    `function(data)` brings its own randomness: results then say that the same seed need not give
-    the same draws, and it runs in one process unless workers are asked for. `function(data, rng)` draws from the
-    `numpy.random.Generator` it is given, replays from a seed and parallelises freely; so does any
+    `function(data)` brings its own randomness: results then say that the same seed need not give the
+    same draws, and it runs in one process unless workers are asked for. `function(data, rng)` draws from
+    the `numpy.random.Generator` it is given, replays from a seed and parallelises freely; so does any
     function with a parameter `rng`, wherever it stands. What else it needs is bound beforehand:
     `functools.partial(function, epsilon=1.0)`.
 

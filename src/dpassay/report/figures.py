@@ -292,8 +292,8 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     if isinstance(result, Verdict) and result.claim.point is None:
         spread += " These are the guesses that bound ε; the witness may count others."
         curved = (
-            " The claim is a curve. It may be refuted at events that show little of ε, and then lies above "
-            "the certified line all the same."
+            " The claim is a curve. It may be refuted at events that show little of ε, and then lies "
+            "above the certified line all the same."
         ) * result.violated
     if any(row[3] for row in found.scores.guessed):
         spread += (
@@ -304,7 +304,8 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     line = next(iter(lines))
     curve = capital(
         f"{found.guarantee.doubt}the training is not (ε, δ)-DP below the {line} curve, with "
-        f"{percent(found.confidence)} confidence; {together}. A claimed ε below the line is refuted.{curved}"
+        f"{percent(found.confidence)} confidence; {together}. A claimed ε below the line is "
+        f"refuted.{curved}"
     )
     title = "Scores of the canaries"
     table = tabulated("score", "share", bins, most=found.scores.included.size)  # shares add to 1
