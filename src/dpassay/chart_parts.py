@@ -14,10 +14,12 @@ from dpassay.theme import PALETTE, POINTS, altair, layers, thin
 Line: TypeAlias = tuple[FloatArray, FloatArray]
 
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
+#: What follows the name of the part of a line that the draws do not support.
+UNRELIABLE = ", not reliable"
 #: Colour and dash of lines that mean the same in every chart.
 _ROLES = {
     "estimate": (0, 0),
-    "estimate, not reliable": (0, 2),
+    f"estimate{UNRELIABLE}": (0, 2),
     "claimed": (1, 1),
     "certified": (2, 2),
     "certified from below": (2, 2),
@@ -92,7 +94,12 @@ def lines(
     legend = None if len(names) == 1 and not named else alt.Legend(symbolType="stroke", **wrap)
 
     # from the seventh line on colours repeat, each time with the next dash
-    own = [(i, i + i // len(PALETTE)) for i in range(len(names))]
+    base = list(dict.fromkeys(name.removesuffix(UNRELIABLE) for name in names))
+    own = [
+        (i, i + i // len(PALETTE) + 4 * name.endswith(UNRELIABLE))
+        for name in names
+        for i in [base.index(name.removesuffix(UNRELIABLE))]
+    ]
     roles = [_ROLES[name] for name in names] if set(names) <= _ROLES.keys() else own
 
     def styled(styles: Sequence[Any], which: int) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def within_reach(name: str, curve: Any, reach: float) -> dict[str, Line]:
     lines = {name: (curve.x[:last], curve.y[:last])} if last else {}
     if last < curve.x.size:
         rest = slice(max(last - 1, 0), None)
-        lines[f"{name}, not reliable"] = curve.x[rest], curve.y[rest]
+        lines[f"{name}{parts.UNRELIABLE}"] = curve.x[rest], curve.y[rest]
     return lines
 
 
@@ -373,7 +373,7 @@ def compare(results: Mapping[str, Any]) -> Any:
     if odd is not None:
         raise InvalidInput(
             f"compare draws spectra, trade-off curves, Rényi curves and profiles; {odd!r} is a "
-            f"{type(results[odd]).__name__}"
+            f"{type(results[odd]).__name__}. The chart of a curve takes claims: spectrum.chart(claimed=…)"
         )
     if len(set(kinds.values())) > 1:
         raise InvalidInput(f"compare draws results of one kind, got {sorted(set(kinds.values()))}")

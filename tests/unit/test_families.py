@@ -70,7 +70,7 @@ def test_families_of_one_process_do_not_share_results():
     for ends in ((4.0, 8.0), (1.5, 8.0)):  # no member of these is as noisy as little
         none = bound(*ends)
         assert "the whole range: no claim of the family is true" in none.about.notes[0]
-        assert "(the family is refuted)" in str(none).splitlines()[0]
+        assert "(all claims of the family are refuted: no bound)" in str(none).splitlines()[0]
         assert none.value == 0.0
 
 

@@ -58,8 +58,8 @@ _PAID = (
 )
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "for a curve the number of guesses is fixed beforehand. For a claim of one (ε, δ) it is learned from "
-    "the scores, and the certified ε is then another one, often a larger one"
+    "beside a curve numbers of guesses are fixed beforehand, which holds for every δ at once. A claim "
+    "of one ε and δ, or delta without a claim, learns it from the scores and often certifies more"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

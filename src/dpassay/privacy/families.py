@@ -205,5 +205,9 @@ def last_refuted(family: Family, among: OrderedClaims, t: float, delta: float) -
             "which is the whole range: no claim of the family is true, and no ε follows from it. A bound "
             "without family= (--family) holds for every mechanism"
         )
-        return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
+        return {
+            "value": 0.0,
+            "note": f"{refuted}, {none}",
+            "of": " (all claims of the family are refuted: no bound)",
+        }
     return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}

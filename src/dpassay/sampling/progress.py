@@ -132,7 +132,7 @@ def announced(claims: Callable[[float], Any]) -> Callable[[float], Any]:
         passed, count = time.monotonic() - start, count + 1
         if passed > due:
             due = 1.5 * passed
-            _say(f"{count} claims of the family in {passed:.0f} s; some tens are needed")
+            _say(f"{count} claims of the family tried in {passed:.0f} s, of 20 to 50")
         return claims(value)
 
     return ask
