@@ -186,13 +186,11 @@ def _limits(
     ):
         at = np.flatnonzero(use)
         x, y = a[at] / n, b[at] / m
-        limit = np.maximum.reduce(
-            [
-                _limit(x, n, y, m, z2),
-                _limit(y, m, x, n, z2),
-                _limit(1 - x, n, 1 - y, m, z2),
-                _limit(1 - y, m, 1 - x, n, z2),
-            ]
+        swap = x < y
+        high, low = np.where(swap, y, x), np.where(swap, x, y)
+        of_high, of_low = np.where(swap, m, n), np.where(swap, n, m)
+        limit = np.maximum(
+            _limit(high, of_high, low, of_low, z2), _limit(1 - low, of_low, 1 - high, of_high, z2)
         )
         limit[np.minimum(a[at] + b[at], n + m - a[at] - b[at]) < _LEAST] = -np.inf
         np.maximum.at(best, group[at], limit)
@@ -204,17 +202,17 @@ def _limits(
     ]
 
 
-def _limit(p: FloatArray, n: int, q: FloatArray, m: int, z2: float) -> FloatArray:
-    """A lower limit of log p/q; where there is none, near 0: above it for z-scores above z."""
+def _limit(p: FloatArray, n: IntArray, q: FloatArray, m: IntArray, z2: float) -> FloatArray:
+    """A lower limit of log p/q, p ≥ q; where there is none, near 0: above it for z-scores above z."""
     z = math.sqrt(z2)
     top = p - z * np.sqrt(np.maximum(p * (1 - p), 1e-12) / n)
     bottom = q + z * np.sqrt(np.maximum(q * (1 - q), 0.0) / m) + z2 / (2 * m)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(top) - np.log(bottom)
-        spread = np.sqrt(p * (1 - p) / n + q * (1 - q) / m)
-        score = np.where(spread > 0, (p - q) / np.maximum(spread, 1e-12), 0.0)
-    weak = ~(found > 0)
-    return np.where(weak, (np.minimum(score, 50.0) - z) / 1000, found)
+    spread = np.sqrt(p * (1 - p) / n + q * (1 - q) / m)
+    score = np.where(spread > 0, (p - q) / np.maximum(spread, 1e-12), 0.0)
+    found = np.asarray((np.minimum(score, 50.0) - z) / 1000)
+    strong = np.flatnonzero(top > bottom)  # elsewhere there is no limit, and no use for a logarithm
+    found[strong] = np.log(top[strong]) - np.log(bottom[strong])
+    return found
 
 
 #: How many named features are kept.
