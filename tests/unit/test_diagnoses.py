@@ -585,7 +585,7 @@ def test_a_shift_and_its_noise_are_both_given(noise, claim, others):
     assert {Fault.SCALE, Fault.SHIFT} < {one.kind for one in verdict.diagnosis}
     assert Fault.SUPPORT not in [one.kind for one in verdict.diagnosis]
     said = str(verdict)  # a few of them
-    assert ("shift: output[2] moves" in said) == ("scale: consistent with" in said)
+    assert ("shift: the median of output[2] moves" in said) == ("scale: consistent with" in said)
 
 
 def rare_output(output):
