@@ -669,6 +669,13 @@ def test_answers_without_noise_of_their_own_suggest_no_composition_and_no_scale(
     assert [one.kind for one in verdict.diagnosis] == [Fault.NONE]
 
 
+def test_a_fixed_seed_is_not_said_to_give_the_exact_value(seed):
+    """The value that comes back has noise, which is always the same."""
+    first = audited("noise from a fixed seed", seed).diagnosis[0]
+    assert first.kind is Fault.NO_NOISE
+    assert first.sentence.startswith("the same value comes back: the output = ")
+
+
 def test_noise_that_a_huge_output_swallows_is_not_missing():
     def unclipped(data, size, rng):
         return np.round(np.sum(data) + rng.laplace(scale=10, size=size), 6)

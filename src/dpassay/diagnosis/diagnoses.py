@@ -45,7 +45,7 @@ _WHOLE = 0.75
 _AT_LEAST = "shift of the median, at least"
 #: How the sentence about an event begins.
 _BEGINNINGS = {
-    Fault.NO_NOISE: "an exact value comes back: ",
+    Fault.NO_NOISE: "the same value comes back: ",
     Fault.DEPENDENCE: "the same noise is in both: ",
     Fault.DELTA: "outputs that δ does not pay for: ",
     Fault.SCALE: "the outputs differ more than the claim allows, consistent with too little noise: ",
