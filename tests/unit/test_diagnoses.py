@@ -585,7 +585,7 @@ def test_a_shift_and_its_noise_are_both_given(noise, claim, others):
     assert {Fault.SCALE, Fault.SHIFT} < {one.kind for one in verdict.diagnosis}
     assert Fault.SUPPORT not in [one.kind for one in verdict.diagnosis]
     said = str(verdict)  # a few of them
-    assert ("shift: output[2] moves" in said) == ("scale: consistent with" in said)
+    assert ("shift: the median of output[2] moves" in said) == ("scale: consistent with" in said)
 
 
 def rare_output(output):
@@ -667,6 +667,13 @@ def test_answers_without_noise_of_their_own_suggest_no_composition_and_no_scale(
     verdict = dp.audit(dp.from_function(release), (0.0, 1.0), "eps=1", n=8000, rng=0)
     assert verdict.violated
     assert [one.kind for one in verdict.diagnosis] == [Fault.NONE]
+
+
+def test_a_fixed_seed_is_not_said_to_give_the_exact_value(seed):
+    """The value that comes back has noise, which is always the same."""
+    first = audited("noise from a fixed seed", seed).diagnosis[0]
+    assert first.kind is Fault.NO_NOISE
+    assert first.sentence.startswith("the same value comes back: the output = ")
 
 
 def test_noise_that_a_huge_output_swallows_is_not_missing():

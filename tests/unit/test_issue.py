@@ -205,4 +205,32 @@ def test_an_event_of_a_learned_score_is_counted_by_a_replay(seed):
     causes = tuple(replace(one, condition="") for one in verdict.diagnosis)
     text = issue(replace(verdict, diagnosis=causes))
     assert "Only dpassay can count it" in text
-    assert "dpassay replay VERDICT.json FILE.py:FUNCTION" in text
+    assert "dpassay replay VERDICT.json FILE.py:FUNCTION  # and --per-call where" in text
+
+
+def count_and_sum(data, size, rng):
+    noise = rng.laplace(scale=1.0, size=size)
+    return np.round(np.stack([len(data) + noise, sum(data) + noise], axis=1), 4)
+
+
+def threshold(data, rng):
+    counts = {key: data.count(key) + rng.laplace() for key in sorted(set(data))}
+    return {key: round(x, 4) for key, x in counts.items() if x > 3}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "claim", "loss", "event"),
+    [
+        (count_and_sum, ([1.0], [1.0, 3.0]), "eps=1", "linear", "output[0] - output[1] >= "),
+        (dp.from_function(threshold), (["a"], ["a", "b"]), "eps=1, delta=1e-3", None, "'b' in"),
+    ],
+)
+def test_an_event_without_a_short_form_is_replaced_by_that_of_a_cause(
+    mechanism, pair, claim, loss, event, seed
+):
+    given = {} if loss is None else {"loss": loss}
+    verdict = dp.audit(mechanism, pair, claim, n=4000, rng=seed, **given)
+    text = issue(verdict)
+    assert f"    return {event}" in _script(text)
+    assert "the event of a cause named above" in text
+    assert "another event" not in text

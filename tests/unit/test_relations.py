@@ -22,15 +22,23 @@ ROWS = np.arange(60.0).reshape(20, 3)
         (
             ONE,
             np.delete(ONE, 137),
-            "two arrays of 200 and 199, of which only the first has [137], 1.0",
+            "two arrays of 200 and 199, of which the first has one more: 1.0 at [137]",
         ),
-        (ZEROS[1:], ZEROS, "two arrays of 199 and 200, of which only the second has [199], 0.0"),
+        (
+            ZEROS[1:],
+            ZEROS,
+            "two arrays of 199 and 200, of which the second has one more: 0.0 at [199]",
+        ),
         (
             {"a": 0, "b": [1, 2]},
             {"a": 0, "b": [1, 3]},
             "two dicts of 2 that differ at ['b'][1]: 2 against 3",
         ),
-        ({"a": 0}, {"a": 0, "b": 1}, "two dicts of 1 and 2, of which only the second has ['b']"),
+        (
+            {"a": 0},
+            {"a": 0, "b": 1},
+            "two dicts of 1 and 2, of which only the second has the key 'b'",
+        ),
         (
             ROWS,
             np.where(ROWS == 10, np.nan, ROWS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +63,8 @@ _SAME = 0.99
 CATEGORIES = 7
 #: Spreads differ from this ratio on, and decide from the second one on.
 _RATIO, _LARGE_RATIO = 1.2, 1.5
+#: What may follow from noise, or losses, that spread differently.
+_FOLLOWING = (Fault.REPRESENTATION, Fault.SUPPORT, Fault.DELTA)
 #: Noise is too small if the claim needs so much more of it.
 _EXCESS = 1.02
 #: Doubles above this have no digits left for noise: a huge input alone may make outputs constant.
@@ -89,6 +91,8 @@ class CandidateCause:
     noise: Noise | None = None
     facts: dict[str, float] = field(default_factory=dict)
     hint: str = ""  # beside that of its kind
+    #: Of two spreads: whether a shift may explain them; of a shift: whether it is not all that differs.
+    qualified: bool = False
 
     @property
     def event_alone(self) -> bool:
@@ -126,9 +130,10 @@ class CandidateCauses:
         found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
         if not found and self.event is not None:  # the witness is all there is
             found = self._categorical(witnessed(self.event))
-        for one in found:
-            if one.kind is Fault.DATA_DEPENDENT_SCALE and one.facts["ratio"] > _LARGE_RATIO:
-                found = [one, *found]  # a grid that shows in the bits follows the scale
+        spread = [one for one in found if one.kind is Fault.DATA_DEPENDENT_SCALE][:1]
+        if spread and spread[0].facts["ratio"] > _LARGE_RATIO:  # which the bits and the ends follow
+            of_shift = sorted(found, key=lambda one: one.kind in _FOLLOWING)
+            found = of_shift if spread[0].qualified else spread + found
         first: dict[Fault, CandidateCause] = {}
         for one in found:
             first.setdefault(one.kind, one)
@@ -392,12 +397,13 @@ class CandidateCauses:
         if spread and math.log(ratio) > max(math.log(_RATIO), error):
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
+            kind, shifted = Fault.DATA_DEPENDENT_SCALE, not one.crossing
             facts = {"ratio": ratio}
-            found.append(CandidateCause(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
+            found = [CandidateCause(kind, first, second, facts=facts, qualified=shifted)]
         moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO or not spread else None)
         if not found and not one.shift:
             return self._categorical(weighed[0])
-        if ratio >= _LARGE_RATIO or one.shift < 0.5 * high:
+        if (ratio >= _LARGE_RATIO or one.shift < 0.5 * high) and one.crossing:
             return found + moved
         return moved + found
 
@@ -407,22 +413,25 @@ class CandidateCauses:
         """A shift against the noise: which of the two is wrong draws do not tell."""
         condition = Condition(one.part, low=sum(one.centres) / 2)
         shift = one.shift
-        if noise is None or not noise.scale or not math.isfinite(shift):
-            kinds = (Fault.SHIFT, Fault.SCALE)
-            return [CandidateCause(kind, condition, facts={"shift": shift}) for kind in kinds]
+        allowed, mixed = 0.0 if noise is None else noise.allowed(self.claim), not one.same_noise
+        hopeless = allowed == 0 and self.claim.point is not None  # no scale keeps the claim
+        fits = noise is not None and noise.scale and math.isfinite(shift)
+        if noise is None or not fits or (mixed and not hopeless):
+            plain = CandidateCause(Fault.SHIFT, condition, facts={"shift": shift}, qualified=mixed)
+            return [plain, replace(plain, kind=Fault.SCALE)]
         shift, error = one.moved(noise)
         many = 1
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
             many, norm = len(several), 2 if noise.family == "Gaussian" else 1
             shift = float(np.linalg.norm([s.moved(noise)[0] for s in several], norm))
-        allowed = noise.allowed(self.claim)
         facts = {"shift": shift, "scale": noise.scale, "parts": many, "error of the shift": error}
-        if allowed == 0 and self.claim.point is not None:  # no scale keeps the claim
+        if hopeless and self.claim.point is not None:
             in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
             epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
             condition, _ = one.best(in_delta, plug_in)
-            return [CandidateCause(Fault.DELTA, condition, noise=noise, facts=facts)]
+            kind = Fault.DELTA
+            return [CandidateCause(kind, condition, noise=noise, facts=facts, qualified=mixed)]
         if shift <= _EXCESS * noise.scale * allowed:
             return []
         covered = noise.scale * allowed

@@ -24,7 +24,7 @@ from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import told_apart
-from dpassay.privacy.claims import ApproximateDP, Claim
+from dpassay.privacy.claims import ApproximateDP, Claim, RenyiCurveDP, TradeoffDP
 from dpassay.privacy.provenance import Guarantee
 from dpassay.privacy.relations import Pair
 from dpassay.privacy.tradeoff_claims import CHORDS
@@ -45,13 +45,18 @@ _WHOLE = 0.75
 _AT_LEAST = "shift of the median, at least"
 #: How the sentence about an event begins.
 _BEGINNINGS = {
-    Fault.NO_NOISE: "an exact value comes back: ",
+    Fault.NO_NOISE: "the same value comes back: ",
     Fault.DEPENDENCE: "the same noise is in both: ",
     Fault.DELTA: "outputs that δ does not pay for: ",
     Fault.SCALE: "the outputs differ more than the claim allows, consistent with too little noise: ",
     Fault.SHIFT: "the outputs differ more than the claim allows, consistent with one record that "
     "changes the result by more than the noise covers: ",
 }
+#: What qualifies a spread where the quantile functions do not cross, and a shift that is not all.
+_ORDERED = "; one of several readings: a loss, or another function of shifted noise, spreads so too"
+_MIXED = ", and the spread or the skewness changes too, as with subsampling or with losses"
+#: The hint where the claim is a curve.
+_ACCOUNTED = "; of an accountant's curve also the sampling rate, noise multiplier and steps"
 
 
 def diagnose(
@@ -163,7 +168,7 @@ class _Test:
         return Explanation(
             kind=one.kind,
             sentence=sentence,
-            hint=one.kind.hint + one.hint * self.claimed,
+            hint=one.kind.hint + (one.hint + _ACCOUNTED * self._of_curve) * self.claimed,
             part=short(one.condition.part.name),
             condition=one.condition.expression if one.other is None else "",
             numbers=tuple(self.numbers.items()),
@@ -171,6 +176,12 @@ class _Test:
             confidence=self.confidence if exact else None,
             picture=self._picture() if self.pictured else None,
         )
+
+    @property
+    def _of_curve(self) -> bool:
+        """Whether the claim is a curve, and the cause may be one of its parameters."""
+        curve = isinstance(self.claim, (TradeoffDP, RenyiCurveDP))
+        return curve and self.one.kind in (Fault.SHIFT, Fault.SCALE)
 
     def _counts(
         self, condition: Condition, other: Condition | None = None
@@ -234,7 +245,7 @@ class _Test:
             f"{rounded_down(100 * low)}% of the outputs on the {narrow} input and at most "
             f"{rounded_up(high, 100)}% on the {wide}"
         )
-        return said, low > high
+        return said + _ORDERED * one.qualified, low > high
 
     def _parts(self) -> tuple[str, bool]:
         """What each part shows by itself."""
@@ -273,22 +284,28 @@ class _Test:
         """The median moves further than the noise hides."""
         one, facts, noise = self.one, self.one.facts, self.one.noise
         part = one.condition.part
-        low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
-        self.numbers[_AT_LEAST] = low
-        by, least = f"by about {part.by(facts['shift'])}", part.by(low, rounded_down)
-        moved = f"{part.name} moves {by} (its median by at least {least})"
+        sides = part.read(self.batch.p), part.read(self.batch.q)
+        self.numbers[_AT_LEAST] = low = median_shift(*sides, self.level)
+        least = part.by(low, rounded_down)
         if facts.get("parts", 1) > 1:
-            moved = f"{facts['parts']:.0f} parts move {by} together"
+            moved = f"{facts['parts']:.0f} parts move by about {part.by(facts['shift'])} together"
             moved += f" (the median of {part.name} by at least {least})"
+        else:  # of the draws that the limit is of, so that neither contradicts the other
+            middle = [float(np.nanmedian(side)) for side in sides]
+            about = part.by(abs(middle[1] - middle[0]))
+            moved = f"the median of {part.name} moves by about {about}, at least {least}"
+        moved += _MIXED * one.qualified
         fits = ""
         if noise is not None:
-            fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"
+            fits = "close to" if one.qualified else "consistent with"
+            fits += f" {noise.family} noise of scale {part.by(noise.scale)}"
         if not self.claimed:
             for name in ("needed scale", "protected shift"):
                 self.numbers.pop(name, None)
             return "; ".join(filter(None, (moved, fits))), False
         if noise is None:
             little = "consistent with too little noise"
+            little += " or too large a sampling rate" * (one.qualified and self._of_curve)
             why = little if one.kind is Fault.SCALE else "more than the noise hides"
             return f"{moved}: {why}", False
         if one.kind is Fault.DELTA and self.claim.point is not None:
@@ -302,6 +319,7 @@ class _Test:
                 error = float(f"{facts['error of the shift']:.2g}")
                 shift += f" (standard error {part.by(error)})"
             at = f"for the estimated shift of {shift}, {self.claim.short} needs"
+            at += ", without subsampling," * self._of_curve
             factor = f"{number(needed / noise.scale)} times as large"
             return f"{fits}; {at} a scale of {part.by(needed)}, which is {factor}", False
         hidden = f"which covers a shift of {part.by(covered)} under {self.claim.short}"

@@ -30,6 +30,10 @@ _ZONE, _PILE, _FEW_PILE = 0.02, 8, 5
 _CONSTANT = 0.995
 #: Values so many spreads from the median are no part of the noise.
 _FAR = 30
+#: Moments differ by so many standard errors where the sides have no noise in common.
+_DIFFERENT = 4.0
+#: The share beyond each end of the narrower side, at which quantile functions are compared.
+_END = 0.05
 #: ε at which privacy profiles are compared.
 _EPSILONS = np.linspace(0.0, 10.0, 81)
 
@@ -217,6 +221,28 @@ class Numbers:
             if other[0] < low and np.count_nonzero(side <= low + zone) >= least:
                 found.append(Condition(self.part, high=low))
         return found
+
+    @cached_property
+    def same_noise(self) -> bool:
+        """Whether the second and third central moments allow that the sides are a shift apart."""
+        moments = []
+        for side, far in zip(self.sides, self.far, strict=True):
+            near = side[~far] / max(*self.spreads, 1e-300)
+            powers = (near - near.mean()) ** np.array([[2], [3]])
+            moments.append((powers.mean(axis=1), powers.var(axis=1) / near.size))
+        (a, va), (b, vb) = moments
+        return not bool(np.any(np.abs(a - b) > _DIFFERENT * np.sqrt(va + vb)))
+
+    @cached_property
+    def crossing(self) -> bool:
+        """Whether the wider side reaches further than the other at both ends.
+
+        Quantile functions that do not cross are those of h(z) and h(z + shift) for an increasing h: then
+        a loss or another function of shifted noise has such spreads as well as noise of two scales.
+        """
+        narrow, wide = self.sides if self.spreads[0] <= self.spreads[1] else self.sides[::-1]
+        low, high = np.quantile(narrow, [_END, 1 - _END], method="inverted_cdf")
+        return bool(min(np.mean(wide < low), np.mean(wide > high)) > _END)
 
     @cached_property
     def noise(self) -> Noise | None:

@@ -162,11 +162,11 @@ def _words(a: Any, b: Any) -> str | None:
     mapped = isinstance(a, Mapping)
     for one, other, which in ((a, b, "first"), (b, a, "second")):
         if mapped and (alone := [key for key in one if key not in other]):
-            return f", of which only the {which} has [{shown(alone[0], _ENTRY)}]"
+            return f", of which only the {which} has the key {shown(alone[0], _ENTRY)}"
         if not mapped and len(one) == len(other) + 1:
             at = next(iter(_unequal(one[:-1], other)), len(other))
             same = not _unequal(one[at + 1 :], other[at:])
-            return f", of which only the {which} has [{at}], {_entry(one[at])}" if same else ""
+            return f", of which the {which} has one more: {_entry(one[at])} at [{at}]" * same
     if len(a) != len(b):
         return ""
     where = _unequal(a, b)

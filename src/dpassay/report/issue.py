@@ -27,6 +27,8 @@ from dpassay.results.verdict import Verdict
 from dpassay.results.view import related
 from dpassay.rounding import rounded_down
 
+#: Longer conditions, such as polynomials of several numbers, are replaced by the event of a cause.
+_READABLE = 160
 #: Longer inputs are not written out, nor are those of other types.
 _LONG, _PLAIN = 2000, (int, float, str, list, tuple, dict, set)
 #: What of pandas reads a format.
@@ -126,7 +128,7 @@ def issue(verdict: Verdict) -> str:
 
 
 def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None) -> list[str]:
-    """A script that counts the witness; another event only where the witness cannot be written."""
+    """A script that counts the witness, or the event of a cause where the witness has no short form."""
     if verdict.of_canaries:
         return [
             "Draw fresh coins, train once more, score every canary in the same way and guess the coins "
@@ -135,9 +137,15 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
     w, files = verdict.witness, verdict.about.files
     condition = expression(w.event, [name for one in files[:1] for name in one.columns])
     p, q, said = w.p, w.q, []
-    if not condition:
+    if not 0 < len(condition) <= _READABLE:
         found = _other_event(causes, verdict)
-        if found is None:
+        if found is not None:
+            condition, p, q = found
+            said = [
+                "This counts the event of a cause named above, which exceeds the claim too.",
+                "",
+            ]
+        elif not condition:
             single = (
                 w.event.score_function is not None and w.event.score_function.feature is not None
             )
@@ -146,14 +154,10 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
             said = ["The event above compares a score that was learned from draws."]
             if w.event.live:
                 return [*said, "Only the audit itself can count it: run it again with this seed."]
-            given = "--samples FRESH-FIRST FRESH-SECOND" if files else "FILE.py:FUNCTION"
+            given = "FILE.py:FUNCTION  # and --per-call where it returns one output for each call"
+            given = "--samples FRESH-FIRST FRESH-SECOND" if files else given
             said += ["Only dpassay can count it, on fresh outputs and with the saved verdict:", ""]
             return [*said, fenced(f"dpassay replay VERDICT.json {given}", "sh")]
-        condition, p, q = found
-        said = [
-            "This counts another event, simpler than the one above, that also exceeds the claim.",
-            "",
-        ]
     if files or w.in_all_rows is not None:
         counted = [f"a share of about {share:.3g}" for share in (p, q)]
         if w.in_all_rows is not None and (p, q) == (w.p, w.q):
