@@ -351,6 +351,10 @@ def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     place = tmp_path / "found.json"
     assert run(["hunt", target, *options, "--claim", "eps=0.5", "--json", str(place)]) == 1
     assert dp.Hunt.from_dict(json.loads(place.read_text())).violated
+    assert run(["hunt", target, *options[:-1], "--claim", "eps=0.5", "--json", str(place)]) == 1
+    out = "".join(capsys.readouterr().out.replace("│", "").split())
+    assert "".join(f"dpassay replay {place} TARGET".split()) in out
+    assert "add--json" not in out
     assert run(["replay", str(place), target, "-q"]) == 1
     page = tmp_path / "found.html"
     assert run(["hunt", target, *options, "--claim", "eps=1.2", "--report", str(page)]) == 0
