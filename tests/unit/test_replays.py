@@ -137,8 +137,9 @@ def test_a_replay_on_outputs_of_another_kind_says_so():
         return ["word"] * size
 
     scalar = dp.audit(zoo.Laplace(0.5), PAIR, "eps=1", n=2000, rng=0)
-    pairs = dp.audit(two, PAIR, "eps=1", n=2000, rng=0)
-    for found, other in ((scalar, words), (pairs, zoo.Laplace(0.5))):
+    options = {"n": 2000, "rng": 0}
+    linear, bits = (dp.audit(two, PAIR, "eps=1", loss=one, **options) for one in ("linear", "bits"))
+    for found, other in ((scalar, words), (linear, zoo.Laplace(0.5)), (bits, zoo.Laplace(0.5))):
         with pytest.raises(InvalidInput, match=r"of another kind than these; check .*TARGET"):
             dp.replay(found, other, rng=1)
     far = dp.replay(scalar, lambda x, size, rng: np.full(size, -9.0), rng=1)

@@ -15,6 +15,7 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
+from dpassay.outputs.representations import Bits, LowestBit
 from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
@@ -195,6 +196,8 @@ def _check_kinds(event: Event, source: Samples | Batch) -> None:
         case Features() | Layout() as known:
             kinds = {part.template for part in known.parts}
             alien = not kinds & {*source.p.structures, *source.q.structures}
+        case LowestBit(column=last) | Bits(columns=(*_, last)):
+            alien = last >= max(side.numbers.shape[1] for side in (source.p, source.q))
         case _:
             return
     if alien:
