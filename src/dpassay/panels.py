@@ -29,7 +29,7 @@ def panel(
 ) -> Panel:
     """A result; `remedy` helps a blind audit, `kept` is its file."""
     if isinstance(result, Hunt):
-        return _hunt(result, remedy)
+        return _hunt(result, remedy, kept)
     view = result.view(kept) if kept else result.view()
     rows = Table.grid(padding=(0, 2))
     rows.add_column(width=8)
@@ -52,7 +52,7 @@ def panel(
     )
 
 
-def _hunt(hunt: Hunt, remedy: str) -> Panel:
+def _hunt(hunt: Hunt, remedy: str, kept: str) -> Panel:
     """The verdict on the pair that was found, the two inputs, and the pairs that were looked at."""
     styles = {"−": "red", "+": "green", " ": ""}
     inputs = [Text(f"{mark} {text}", style=styles[mark]) for mark, text in compared(hunt.pair)]
@@ -64,7 +64,7 @@ def _hunt(hunt: Hunt, remedy: str) -> Panel:
         listed.add_row(*map(Text, (one.name, str(one.tried), *values, f"{one.seconds:.1f}")))
     more = len(hunt.families) - _LISTED
     parts: list[Any] = [
-        panel(hunt.verdict, remedy=remedy),
+        panel(hunt.verdict, remedy=remedy, kept=kept),
         Text(f"inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
         *inputs,
         listed,

@@ -89,11 +89,16 @@ def _read(name: str, text: str, kind: type) -> Any:
 
 
 def _writable(place: str) -> Path:
-    """The path of the report, or an error before the first test runs."""
+    """The path of the report, its folder made, or an error before the first test runs."""
     from dpassay.report import check_possible
 
     try:
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
         check_possible(Path(place))
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--dp-report: no folder for {place!r} can be made: {error}"
+        ) from None
     except DpassayError as error:
         raise pytest.UsageError(f"--dp-report: {error}") from None
     return Path(place)

@@ -139,11 +139,12 @@ def test_a_loose_flake_is_passed_on():
 
 @pytest.mark.parametrize("more", [(), ("-n", "2"), ("-p", "no:xdist")])
 def test_one_report_for_a_session(more, tmp_path):
-    done = pytest_in(tmp_path, "--dp-report=out.html", *more, test_mine_py=TESTS)
+    place = "build/reports/out.html"  # in folders that are made
+    done = pytest_in(tmp_path, f"--dp-report={place}", *more, test_mine_py=TESTS)
     assert done.returncode == 1
     assert "3 failed, 2 passed, 1 xfailed" in done.stdout
-    assert "6 results in out.html" in done.stdout
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert f"6 results in {place}" in done.stdout
+    page = (tmp_path / place).read_text(encoding="utf-8")
     cells = {
         name: re.findall(rf'<td data-column="{name}">(.*?)</td>', page)
         for name in ("test", "result", "outcome", "smallest detectable")
@@ -347,7 +348,7 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("--dp-report=nowhere/out.html", "cannot be written to 'nowhere/out.html'"),
+        ("--dp-report=test_mine.py/out.html", "no folder for 'test_mine.py/out.html' can be made"),
         ("--dp-report=.", "cannot be written"),
         ("-odp_n=many", "dp_n must be a whole number, got 'many'"),
         ("-odp_flake=0", "got '0'; it must be above 0 and below 1"),

@@ -300,8 +300,8 @@ def test_a_string_on_one_side_only_is_another_structure():
     [
         (3.0, "one value for size=2"),
         ([1.0], "1 outputs for size=2"),
-        ("ab", "must return an array"),
-        ({"a": 1}, "must return an array"),
+        ("ab", "an array, a list or a table .a function with one output per call"),
+        ({"a": 1}, "an array, a list or a table .a function with one output per call"),
         (np.array([object(), object()]), "no canonical form"),
         (np.array(1.0), "one value"),
     ],

@@ -141,7 +141,7 @@ def test_the_printed_seed_replays_the_block():
     [
         (lambda size: np.zeros(size - 1), "outputs for size=5"),
         (lambda size: 1.0, "one value"),
-        (lambda size: {"a": 1}, "must return an array"),
+        (lambda size: {"a": 1}, "an array, a list or a table .a function with one output per call"),
         (lambda size: [object()] * size, "no canonical form"),
     ],
 )

@@ -276,6 +276,15 @@ def test_rows_stand_next_to_each_other():
     assert long[-1] == (False, "… 76 more", "… 76 more")
 
 
+def test_answers_to_queries_are_compared_place_by_place():
+    pair = dp.Pair([0, 1, 2, 3, 3, 3], [1, 2, 1, 2, 2, 2], dp.Relation.SENSITIVITY)
+    assert all(differs for differs, *_ in beside(pair))
+    assert compared(pair)[:4] == [("−", "0"), ("+", "1"), ("−", "1"), ("+", "2")]
+    last = dp.Pair([0.0] * 40, [0.0] * 39 + [1.0], dp.Relation.SENSITIVITY)
+    assert compared(last)[-2:] == [("−", "0.0"), ("+", "1.0")]
+    assert len(compared(last)) == 7
+
+
 def test_notebooks_panels_and_reports_show_the_pair_and_the_log(seed):
     found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
     assert "violation of 1-DP" in found._repr_html_()
@@ -342,6 +351,10 @@ def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     place = tmp_path / "found.json"
     assert run(["hunt", target, *options, "--claim", "eps=0.5", "--json", str(place)]) == 1
     assert dp.Hunt.from_dict(json.loads(place.read_text())).violated
+    assert run(["hunt", target, *options[:-1], "--claim", "eps=0.5", "--json", str(place)]) == 1
+    out = "".join(capsys.readouterr().out.replace("│", "").split())
+    assert "".join(f"dpassay replay {place} TARGET".split()) in out
+    assert "add--json" not in out
     assert run(["replay", str(place), target, "-q"]) == 1
     page = tmp_path / "found.html"
     assert run(["hunt", target, *options, "--claim", "eps=1.2", "--report", str(page)]) == 0
@@ -381,6 +394,44 @@ def test_a_claim_with_delta_gets_the_draws_that_show_it(seed):
     )
     assert found.violated
     assert sorted(map(len, found.pair)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        dp.inputs.Table({"key": dp.inputs.Category(["a", "b"])}, rows=(0, 12)),
+        dp.inputs.Integers(0, 1, length=(0, 12)),
+    ],
+    ids=["table", "integers"],
+)
+def test_the_first_row_gets_these_draws_in_spaces_of_few_rows_too(space, seed):
+    """A key is released with probability 0.013, and δ is 0.001."""
+
+    def keys(rows, size, rng):
+        held = [next(iter(row.values())) if isinstance(row, dict) else int(row) for row in rows]
+        out = [{} for _ in range(size)]
+        for key in set(held):
+            noise = rng.geometric(0.632, size) - rng.geometric(0.632, size)
+            for k in np.flatnonzero(held.count(key) + noise >= 5).tolist():
+                out[k][key] = held.count(key) + int(noise[k])
+        return out
+
+    claim = dp.ApproximateDP(1.0, 1e-3, headline="delta")
+    options = {"relation": "add_remove", "budget": 100_000, "sampling": QUIET}
+    found = dp.hunt(keys, space, claim, rng=seed, **options)
+    draws = {one["name"]: one["draws"] for one in found.table()}
+    assert draws["the first row against no other"] >= 4000
+    assert found.violated
+
+
+def test_a_sum_that_overflows_far_below_the_largest_is_found(seed):
+    def release(data, size, rng):
+        total = np.asarray(data).astype(np.int32).sum(dtype=np.int32)
+        return np.round(total + rng.laplace(scale=2.0**20, size=size))
+
+    space = dp.inputs.Integers(0, 2**20, length=(1, 3000))
+    found = dp.hunt(release, space, "eps=1", budget=60_000, rng=seed, sampling=QUIET)
+    assert found.verdict.lower_bound > 4
 
 
 def test_a_slow_mechanism_gets_a_screening_and_a_verdict(seed):

@@ -441,6 +441,7 @@ def test_five_runs_are_better_than_one_and_count_as_one_mechanism():
         ({"included": [0, 1, 2, 1]}, "True or False"),
         ({"included": ["yes", "no", "no", "yes"]}, "True or False"),
         ({"guesses": 3}, r"even.*\(2, 1\)"),
+        ({"guesses": 5}, "at most the 4 canaries"),
         ({"guesses": 6}, "at most the 4 canaries"),
         ({"guesses": (3, 2)}, "at most the 4 canaries"),
         ({"guesses": (0, 0)}, "at least 1"),

@@ -129,6 +129,23 @@ def test_a_bound_that_is_reached_again_is_no_violation_of_a_claim():
     assert dp.replay(found, zoo.Laplace(3.0), n=5000).headline.endswith("is not confirmed")
 
 
+def test_a_replay_on_outputs_of_another_kind_says_so():
+    def two(x, size, rng):
+        return x + rng.laplace(scale=0.5, size=(size, 2))
+
+    def words(x, size, rng):
+        return ["word"] * size
+
+    scalar = dp.audit(zoo.Laplace(0.5), PAIR, "eps=1", n=2000, rng=0)
+    options = {"n": 2000, "rng": 0}
+    linear, bits = (dp.audit(two, PAIR, "eps=1", loss=one, **options) for one in ("linear", "bits"))
+    for found, other in ((scalar, words), (linear, zoo.Laplace(0.5)), (bits, zoo.Laplace(0.5))):
+        with pytest.raises(InvalidInput, match=r"of another kind than these; check .*TARGET"):
+            dp.replay(found, other, rng=1)
+    far = dp.replay(scalar, lambda x, size, rng: np.full(size, -9.0), rng=1)
+    assert far.blind_cause == "empty event"
+
+
 def test_a_replay_with_the_inputs_exchanged_is_blind():
     box = zoo.Laplace(0.5)
     found = dp.audit(box, PAIR, "eps=1", n=4000, rng=0)

@@ -66,6 +66,41 @@ def test_the_catalogue_names_what_is_hostile(seed):
     assert not any(one.outside for one in pairs.catalogue(outside=False))
 
 
+@pytest.mark.parametrize(
+    "space",
+    [
+        inputs.Table({"key": inputs.Category(["a", "b"])}, rows=(0, 12)),
+        inputs.Table({"key": inputs.Text(), "value": inputs.Real(0, 1)}, rows=(0, 1)),
+        inputs.Integers(0, 1, length=(0, 12)),
+        inputs.Reals(0, 1, length=(0, 3)),
+        inputs.Strings(1, "ab", length=(0, 12)),
+        inputs.Counts(["a", "b"]),
+        inputs.Example([{"key": "a"}, {"key": "b"}]),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_the_first_row_of_every_space_is_singled_out_for_claims_with_delta(space, seed):
+    rng = np.random.default_rng(seed)
+    pairs = Records(row_schema(space, seed), Relation.ADD_REMOVE, rng)
+    rare = [one for one in pairs.catalogue(outside=False) if one.rare]
+    assert [sorted(map(len, one.sides())) for one in rare] == [[0, 1]]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_sums_on_either_side_of_an_overflow_are_tried(relation, seed):
+    rng = np.random.default_rng(seed)
+    space = inputs.Integers(-(2**53), 2**20, length=(0, 2**13))
+    pairs = Records(row_schema(space, seed), as_relation(relation), rng)
+    sums = {
+        one.name: [sum(row[0] for row in rows) for rows in one.sides()]
+        for one in pairs.catalogue(outside=False)
+    }
+    least = [("2^31", 2**31), ("2^32", 2**32), ("−2^63", -(2**63))]
+    for name, edge in least:  # of 64 bits −2^63 is the least that fits
+        before, after = sorted(sums[f"a sum around {name}"])
+        assert before < edge <= after
+
+
 def test_a_user_has_all_rows_that_differ_and_no_other(seed):
     rng = np.random.default_rng(seed)
     space = inputs.Table(

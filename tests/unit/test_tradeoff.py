@@ -199,6 +199,10 @@ def test_auditor_takes_any_claim_and_loss(claim, loss, seed):
         (lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 1.0, n=99, box="round"), "box must be one"),
         (lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 1.0, n=99, loss="x"), "loss must be one"),
         (
+            lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 1.0, n=99, loss="auto"),
+            "loss must be one of 'kde', 'polynomial'.*'knn'.*'torch', got 'auto'",
+        ),
+        (
             lambda: dp.tradeoff.audit(zoo.Laplace(), PAIR, 1.0, n_locate=99, n_test=99),
             "a number alone is no claim",
         ),

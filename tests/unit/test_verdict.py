@@ -36,6 +36,20 @@ def test_a_p_value_is_about_draws_and_says_how_small_it_is():
     assert "given the draws" not in str(strong.view().facts)
 
 
+def test_no_smallest_detectable_value_where_more_draws_do_not_help():
+    def constant(x, size, rng):
+        return np.zeros(size)
+
+    pair = (0.0, 1.0)
+    found = dp.audit(constant, pair, "eps=1", n=500, rng=0)
+    few = dp.audit(dp.zoo.Laplace(1.0), pair, "eps=1", n=60, rng=0)
+    shown = [{name: value for name, value, _ in one.view().facts} for one in (found, few)]
+    assert found.blind_cause == "constant output"
+    assert shown[0]["Smallest detectable"] == "not known"
+    assert few.blind_cause == "few draws"
+    assert shown[1]["Smallest detectable"].startswith("ε = ")
+
+
 def test_a_violation_says_how_somebody_else_checks_it():
     found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
     (fresh, again), (_, counted) = found.view().checks

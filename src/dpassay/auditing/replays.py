@@ -15,6 +15,7 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
+from dpassay.outputs.representations import Bits, LowestBit
 from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
@@ -25,11 +26,12 @@ from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.repeated_draws import drawn_before
-from dpassay.sampling.samples import Samples, Source, one_source, warned
+from dpassay.sampling.samples import Batch, Samples, Source, one_source, warned
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.
 _REPLAY = 1 << 16
-#: Draws a side that are looked at for signs of dependence, where the first result had some.
+#: Draws a side that are looked at for signs of dependence, where the first result had some; or for kinds
+#: of outputs that the event knows, where it always or never happened.
 _LOOKED_AT = 200
 
 
@@ -105,6 +107,8 @@ def replay(
             source.doubts = warned(source.deal((_LOOKED_AT, _LOOKED_AT)))
     parts = source.blocks(sizes, Counter(((event,),), (None,)))
     i, n_p, j, n_q = np.sum([part.counts[0] for (part,) in parts], axis=0).tolist()
+    if source is not mechanism and i + j in (0, n_p + n_q):
+        _check_kinds(event, source.deal((min(_LOOKED_AT, *sizes),) * 2))
     likelier: Literal["first", "second"] = "first" if witness.p >= witness.q else "second"
     verdict = audit_counts(i, n_p, j, n_q, claim, confidence=confidence, likelier=likelier)
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
@@ -184,18 +188,25 @@ def named(origin: Origin) -> bool:
     return origin.columns != tuple(str(k + 1) for k in range(len(origin.columns)))
 
 
-def _check_kinds(event: Event, source: Samples) -> None:
+def _check_kinds(event: Event, source: Samples | Batch) -> None:
     """Outputs of which the event knows no kind at all are not those of its mechanism."""
     match event.layout if event.score_function is None else event.score_function.features:
-        case NamedFeatures() as features:
+        case NamedFeatures() as features if isinstance(source, Samples):
             alien = not any(features.values(side).any() for side in (source.p, source.q))
         case Features() | Layout() as known:
             kinds = {part.template for part in known.parts}
             alien = not kinds & {*source.p.structures, *source.q.structures}
+        case LowestBit(column=last) | Bits(columns=(*_, last)):
+            alien = last >= max(side.numbers.shape[1] for side in (source.p, source.q))
         case _:
             return
     if alien:
+        remedy = (
+            "give fresh draws in the form of those it was found in: numbers for numbers, rows of as many "
+            "columns for rows"
+            if isinstance(source, Samples)
+            else "check that this is the mechanism it was found in (TARGET on the command line)"
+        )
         raise InvalidInput(
-            f'the event "{event}" is about outputs of another kind than these; give fresh draws in the '
-            "form of those it was found in: numbers for numbers, rows of as many columns for rows"
+            f'the event "{event}" is about outputs of another kind than these; {remedy}'
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.privacy.relations import Pair
+from dpassay.privacy.relations import Pair, Relation
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.tables import Shown
@@ -114,16 +114,17 @@ def compared(pair: Pair) -> list[tuple[str, str]]:
 def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
     """The rows of two inputs next to each other: whether they differ, and None where there is none."""
     sides = [[shown(row, _LONGEST) for row in _rows(side)] for side in pair]
-    match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    placed = pair.relation is Relation.SENSITIVITY  # equal answers in other places are not the same
+    one, other = ([*enumerate(side)] if placed else side for side in sides)
+    match = difflib.SequenceMatcher(None, one, other, autojunk=False)
     lines: list[tuple[bool, str | None, str | None]] = []
     for tag, a, b, c, d in match.get_opcodes():
         first, second = sides[0][a:b], sides[1][c:d]
         if tag == "equal" and len(first) > 2 * _CONTEXT + 1:
             gap = f"… {len(first) - 2 * _CONTEXT:,} more that are equal"
             first = second = [*first[:_CONTEXT], gap, *first[-_CONTEXT:]]
-        for two in itertools.zip_longest(first, second):
-            one, other = (_cut(*texts) for texts in (two, two[::-1]))
-            lines.append((tag != "equal", one, other))
+        rows = itertools.zip_longest(first, second)
+        lines += [(tag != "equal", _cut(x, y), _cut(y, x)) for x, y in rows]
     if len(lines) <= _ROWS:
         return lines
     more = f"… {len(lines) - _ROWS} more"

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpassay.blackbox.inputs import Category, Text
+from dpassay.blackbox.inputs import Category, Integer, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
 from dpassay.hunting.row_spaces import Candidate, Candidates, Origin, Row, Rows, RowSchema
@@ -25,6 +25,8 @@ from dpassay.privacy.relations import Relation
 _SMALL, _MANY = 5, 600
 #: Rows that are alike at most: a threshold on a count shows between two of these numbers.
 _ALIKE = 12
+#: Powers of two beyond which int32, uint32 and int64 overflow.
+_WIDTHS = (31, 32, 63)
 
 
 class Background(StrEnum):
@@ -109,7 +111,10 @@ class Records(Candidates):
             at = self._pick((0, len(common)))
             kept = replace(change, common=common, at=at, entry=entry, kind=change.entry)
             rest.append(self._fit(kept))
-        return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
+        listed = [one for one in _in_turn([special, rest]) if outside or not one.outside]
+        return _once(
+            sorted(listed, key=lambda one: not one.rare)
+        )  # of equal pairs the first is kept
 
     def _hostile(self, k: int, outside: bool) -> list[RowCandidate]:
         """Every hostile value of a column, in each way in which a row may change."""
@@ -153,6 +158,7 @@ class Records(Candidates):
         if most:
             yield from self._changes("the largest sum there can be", high, 0, (high,) * most)
             yield from self._changes("the least sum there can be", low, 0, (low,) * most)
+            yield from self._overflows()
         for one in self._changes("the first row against no other", high, 0):
             yield replace(one, rare=True)
         if self.relation is Relation.REPLACE_ONE and len(low) > 1:
@@ -171,6 +177,17 @@ class Records(Candidates):
         for name, part in (("a large number before small ones", 0.3), ("numbers that round", 0.7)):
             for one in self._changes(name, high, 0):
                 yield replace(one, common=(self._scaled(part),) * most)
+
+    def _overflows(self) -> Iterator[RowCandidate]:
+        """Sums of a column on either side of the least and the largest integer of 32 and 64 bits."""
+        for k, power, end in itertools.product(self.value_columns, _WIDTHS, (1, 0)):
+            row = self.ends[end]
+            if isinstance(self.schema.cells[k], Integer):
+                size = row[k] if end else -row[k]
+                count = (2**power - end) // size if size > 0 else 0  # −2^31 fits into 32 bits
+                if 0 < count <= self.most:
+                    name = f"a sum around {'' if end else '−'}2^{power}"
+                    yield from self._changes(name, row, k, (row,) * count)
 
     def _classes(self, k: int) -> Iterator[RowCandidate]:
         """The only member of a class, with its other cells as far out as can be."""

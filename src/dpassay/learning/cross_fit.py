@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.outputs.events import Event, Intervals, of_keys
@@ -24,7 +25,7 @@ from dpassay.rounding import shortest_above
 from dpassay.sampling.samples import Batch
 from dpassay.scores.cell_counts import SIZES
 from dpassay.scores.classifier import ClassifierScore, check_classifier
-from dpassay.scores.fit import Score, fit
+from dpassay.scores.fit import NAMES, Score, fit
 from dpassay.scores.parity import MOST
 from dpassay.scores.serializable import SerializableScore, with_same_feature
 from dpassay.scores.training import Training
@@ -164,6 +165,8 @@ class CrossFit:
     ) -> None:
         if not isinstance(loss, str):
             check_classifier(loss)
+        elif loss not in _BITS:
+            checks.one_of("loss", loss, ("auto", "values", *NAMES))
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.smooth, self.lean = thorough, smooth, lean
         self.pair = pair  # the inputs, for features that compare outputs with them

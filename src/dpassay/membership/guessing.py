@@ -182,16 +182,16 @@ def _sides(given: Any, canaries: int) -> Sides:
         top, bottom = (checks.whole("guesses", one, at_least=0) for one in given)
     else:
         total = checks.whole("guesses", given, remedy="as many as there are canaries at most")
-        if total % 2:
-            raise InvalidInput(
-                f"guesses must be even, half of them on either side, got {total}; say how many on each: "
-                f"({total - total // 2}, {total // 2}) (--guesses {total - total // 2}+{total // 2})"
-            )
-        top = bottom = total // 2
+        top, bottom = total - total // 2, total // 2
     if not 1 <= top + bottom <= canaries:
         raise InvalidInput(
             f"guesses must be at least 1 and at most the {canaries:,} canaries of the run, got "
             f"{checks.shown(given)}"
+        )
+    if top != bottom and not isinstance(given, tuple):
+        raise InvalidInput(
+            f"guesses must be even, half of them on either side, got {top + bottom}; say how many on "
+            f"each: ({top}, {bottom}) (--guesses {top}+{bottom})"
         )
     return top, bottom
 

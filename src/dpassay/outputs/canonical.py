@@ -235,9 +235,7 @@ def all_of(given: Any) -> Outputs:
 def from_raw(raw: Any, size: int) -> Outputs:
     """What a mechanism returned for `size` outputs, checked and in canonical form."""
     if isinstance(raw, (str, bytes, Mapping)):
-        raise BadOutput(
-            f"the mechanism returned {checks.shown(raw)} for size={size}; it must return an array"
-        )
+        raise _miscounted(checks.shown(raw), size)
     table = foreign_arrays.columns(raw, of_draws=True)
     outputs = None
     if table is not None:
@@ -247,12 +245,15 @@ def from_raw(raw: Any, size: int) -> Outputs:
     elif (array := foreign_arrays.array(raw)).ndim:
         outputs = from_array(array)
     if outputs is None or len(outputs) != size:
-        got = "one value" if outputs is None else f"{len(outputs)} outputs"
-        raise BadOutput(
-            f"the mechanism returned {got} for size={size}; it must return `size` independent "
-            "outputs (a function with one output per call is wrapped by dp.from_function)"
-        )
+        raise _miscounted("one value" if outputs is None else f"{len(outputs)} outputs", size)
     return outputs
+
+
+def _miscounted(got: str, size: int) -> BadOutput:
+    return BadOutput(
+        f"the mechanism returned {got} for size={size}; it must return `size` independent outputs: an "
+        "array, a list or a table (a function with one output per call is wrapped by dp.from_function)"
+    )
 
 
 def _from_list(items: Sequence[Any]) -> Outputs:

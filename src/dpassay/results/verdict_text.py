@@ -11,6 +11,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.event_claims import digits
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
 from dpassay.privacy.tradeoff_claims import CHORDS, RAISED, RAISED_CHORDS
+from dpassay.results import blindness
 from dpassay.results.estimates import CertifiedEpsilon, SecondBound
 from dpassay.results.explanations import explained
 from dpassay.results.view import (
@@ -250,6 +251,8 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
         if verdict.of_canaries and not (verdict.violated or verdict.blind):
             return "see the notes", "the μ of Gaussian scores that would be detected"
         return "not computed", "by this method"
+    if blindness.remedy(verdict.blind_cause):
+        return "not known", "more draws do not help an audit that is too weak for this reason"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
     where = "" if verdict.about.units else f"{verdict.shown_by}, "

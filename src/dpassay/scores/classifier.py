@@ -217,8 +217,6 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
                 return "torch", TorchClassifier(seed)
             except ImportError:
                 raise MissingExtra('the "torch" classifier', "torch") from None
-        case str():
-            checks.one_of("classifier", classifier, PRESETS)
     check_classifier(classifier)
     name = type(classifier).__name__
     if checks.has(classifier, "score_samples"):

@@ -71,5 +71,5 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Score:
         case "lowest bit" | "bits" | "characters":
             return fit_tables(loss, training)
         case str():
-            checks.one_of("loss", loss, ("auto", "values", *NAMES))
+            checks.one_of("loss", loss, NAMES)
     return ClassifierScore.fit(loss, training, rng=rng)
