@@ -45,7 +45,7 @@ from dpassay.results.explanations import Explanation
 from dpassay.results.verdict import Verdict, Verdicts
 from dpassay.results.verdict_text import SHARED
 from dpassay.results.witness import BITS
-from dpassay.sampling.budget import Budget, Clock, split
+from dpassay.sampling.budget import ENOUGH, TRAIN, Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.progress import CallProgress, announced
@@ -54,8 +54,6 @@ from dpassay.scores.serializable import feature_curve
 
 #: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
 _UNEVEN = 0.05
-#: The share of the draws that learn, and the most per side that do: more improve no choice.
-_TRAIN, _ENOUGH = 0.25, 50_000
 #: An event with a p-value so many times smaller than that of the witness is named.
 _MORE_SIGNIFICANT = 100.0
 #: The part of the predicted bound that a cause has to reach to explain it.
@@ -465,7 +463,7 @@ def _counted(
     found = list(sources(mechanism, pairs, **options))
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
-    first, (share, most) = found[0], (_TRAIN, _ENOUGH) if train is None else (train, None)
+    first, (share, most) = found[0], (TRAIN, ENOUGH) if train is None else (train, None)
     if clock is None:
         budget = split(first, n, share, least=(4, 4), most=most)
     elif not isinstance(first, Live):

@@ -17,6 +17,7 @@ from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.event_selection import EventCriterion, select_events
 from dpassay.learning.hit_rates import ThresholdEvent
 from dpassay.privacy.claims import Claim
+from dpassay.sampling.budget import training
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Batch, sources
 
@@ -67,7 +68,7 @@ def with_learning(found: Plan, learner: CrossFit, goal: Goal) -> Plan:
     if draws is None or found.least is None or found.most is None or not goal.claim.set_by_events:
         return found
     raised = draws
-    while 2 * round(raised * goal.share) <= pilot and raised < _RAISED * draws:
+    while 2 * training(raised, goal.train) <= pilot and raised < _RAISED * draws:
         if _learned_power(raised, learner, goal) >= goal.power:
             break
         raised = math.ceil(1.15 * raised)
@@ -77,7 +78,7 @@ def with_learning(found: Plan, learner: CrossFit, goal: Goal) -> Plan:
 def _learned_power(draws: int, learner: CrossFit, goal: Goal) -> float:
     """The mean power of audits that learn on parts of a pilot; the rates of the rest are the truth."""
     claim, (p, q) = goal.claim, (learner.batch.p, learner.batch.q)
-    train = max(round(draws * goal.share), FEWEST_LEARN)
+    train = max(training(draws, goal.train), FEWEST_LEARN)
     test, size = draws - train, min(learner.batch.sizes)
     powers = []
     for start in range(0, min(size - train, _PARTS * train) + 1, train):
@@ -103,8 +104,7 @@ def scaled(found: Plan, goal: Goal, factor: float) -> Plan:
     draws, least, most = (
         math.ceil(factor * (n or 0) - 1e-9) for n in (found.draws, found.least, found.most)
     )
-    held = math.floor(draws * (1 - goal.share))
-    return replace(found, draws=draws, held_out=held, least=least, most=most)
+    return replace(found, draws=draws, held_out=goal.testing(draws), least=least, most=most)
 
 
 def best_event(learner: CrossFit, claim: Claim, test: int, gamma: float) -> ThresholdEvent:

@@ -14,6 +14,7 @@ from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, GaussianDP, gaussian_mu
 from dpassay.privacy.provenance import level
 from dpassay.results.estimates import SECOND
+from dpassay.sampling.budget import TRAIN, training
 from dpassay.tables import Shown
 
 #: An audit makes no fewer draws a side, and learns from no fewer.
@@ -108,9 +109,9 @@ class Goal:
     train: float | None = None  # the share of training draws that was asked for
     loss: Any = "auto"
 
-    @property
-    def share(self) -> float:
-        return 0.25 if self.train is None else self.train
+    def testing(self, draws: int) -> int:
+        """How many of so many draws test."""
+        return draws - training(draws, self.train)
 
     @property
     def gamma(self) -> float:
@@ -126,7 +127,9 @@ class Goal:
         """The draws of an audit of which so many test."""
         if held is None:
             return None
-        return max(math.ceil(held / (1 - self.share)), held + FEWEST_LEARN, LEAST)
+        share = TRAIN if self.train is None else self.train
+        found = math.ceil(held / (1 - share))
+        return max(held + training(found, self.train), held + FEWEST_LEARN, LEAST)
 
     def plan(self, held: int | None, **found: Any) -> Plan:
         """The plan of which so many draws test."""

@@ -257,8 +257,7 @@ def _simulated(
                 return replace(found, simulated=bar.done, draws=None, held_out=None)
             wanted = (distance / float(rates[k])) ** 2
             draws = max(math.ceil(min(max(wanted, draws / _STEP), draws * _STEP)), LEAST)
-    held = round(draws * (1 - goal.share))
-    return replace(found, simulated=bar.done, draws=draws, held_out=held)
+    return replace(found, simulated=bar.done, draws=draws, held_out=goal.testing(draws))
 
 
 def _confirmed(found: Plan, goal: Goal, mechanism: Any, pair: Any, pilot: int, rng: Seed) -> Plan:

@@ -29,7 +29,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.relations import Relation, as_relation
 from dpassay.results.verdict import Verdict
 from dpassay.rounding import number
-from dpassay.sampling.budget import Clock
+from dpassay.sampling.budget import Clock, training
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Live
@@ -37,8 +37,6 @@ from dpassay.sampling.samples import Live
 __all__ = ["Hunt", "Tried", "hunt"]
 
 
-#: The part of the draws of a verdict that test, as `audit` shares them out.
-_TEST = 0.75
 #: The address of the randomness that makes inputs; the draws on pairs have other addresses.
 _INPUTS = 1 << 22
 #: The fewest draws of a hunt; with a time budget the most.
@@ -125,7 +123,7 @@ def hunt(
         clock = Clock(checks.real("seconds", seconds, above=0.0))
         draws = _timed_budget(box, pairs, clock, seed, how)
     planned = int((1 - SHRINK if draws.total >= FEWEST else 0.5) * draws.total / 2)
-    test = int(_TEST * planned)
+    test = planned - training(planned, None)
     check_conclusive(claimed, (test, test), gamma)
     screening = Screening(
         mechanism=box,

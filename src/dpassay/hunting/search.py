@@ -5,7 +5,7 @@ gives those four times the draws. The largest of many noisy predictions is mostl
 by draws of its own, and earlier predictions of a pair are dropped. The best of the first step are tried
 ahead of the others.
 
-Where the mechanism's randomness can be repeated (`coupling`), the first step compares outputs with common
+Where the mechanism's randomness can be repeated (`common_random_numbers`), the first step compares outputs with common
 random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
 by coordinate ascent on that difference.
 

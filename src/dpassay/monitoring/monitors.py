@@ -1,6 +1,6 @@
 """Audits that may be looked at whenever one likes, and stopped: `Monitor` and `monitor`.
 
-The evidence against the claim is the wealth of bets (`evidence`), averaged over pairs of inputs where
+The evidence against the claim is the wealth of bets (`e_process`), averaged over pairs of inputs where
 there are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it
 is a verdict whenever the draws stop coming, for whatever reason.
 """

@@ -17,6 +17,8 @@ from dpassay import validation as checks
 from dpassay.errors import InvalidInput, NotEnoughDraws, TooManyAskedFor
 from dpassay.sampling.samples import Batch, Live, Source
 
+#: The share of the draws that learn, and the most per side that do: more improve no choice.
+TRAIN, ENOUGH = 0.25, 50_000
 #: The stage at which the streams of pilots begin, past all that audits and replays use.
 _STAGE = 1 << 18
 #: A pilot grows until it takes this share of the time, or is this large.
@@ -44,6 +46,11 @@ class Budget:
     def draws(self, pairs: int) -> int:
         """Draws a side in all, if there are training draws on all pairs and testing draws on one."""
         return pairs * max(self.learn) + max(self.test)
+
+
+def training(draws: int, train: float | None) -> int:
+    """How many of so many draws of an audit learn; `train` is the share that was asked for."""
+    return min(round(TRAIN * draws), ENOUGH) if train is None else round(train * draws)
 
 
 def split(

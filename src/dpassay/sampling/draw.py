@@ -1,7 +1,7 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
 The same seed gives the same draws bit for bit, whatever the number of workers (`job`). There are at least
-two blocks, so that copied streams can be noticed (`copies`).
+two blocks, so that copied streams can be noticed (`repeated_draws`).
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ stopped early is not undervalued.
 
 Any kind of output becomes a row of numbers (`outputs.score_models.Features`).
 
-A small neural network between the two sides, in PyTorch (an extra); on a GPU if there is one.
-
-A density estimator on either side as a classifier between them.
+Classifiers of one's own have `fit` and `predict_proba` or `decision_function`; density estimators
+`fit` and `score_samples`; "torch" is a small network in PyTorch (an extra), on a GPU if there is one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Base of the zoo: exact truths from a finite pair, from a distribution function, or in closed form.
+"""Base of the zoo: exact truths of a pair, and the grid that noisy outputs are rounded to.
 
 A pair of densities cut into fine cells is a finite pair. Its ε, privacy profile, Rényi divergences and
 trade-off function are those of the densities up to the square of how much the privacy loss varies within
