@@ -407,7 +407,7 @@ def test_an_output_of_one_input_alone_is_in_delta_and_in_a_note():
 
     profile = dp.estimate(release, PAIR, n=100_000, rng=3)
     assert 5e-4 < profile.delta(2.0) < 2e-3
-    assert any("outputs that are rare on one input have a larger loss" in n for n in profile.about.notes)
+    assert any("rare on one of them have a larger privacy loss" in n for n in profile.about.notes)
 
 
 def test_equal_inputs_are_noted(seed):
