@@ -50,7 +50,8 @@ class Shown(Record):
     def report(self, path: str | Path, **options: Any) -> None:
         """Write it as a self-contained HTML page; the options are those of `dpassay.report.write`.
 
-        Verdicts, verifications, hunts, spectra and profiles have pages. Needs the extra "report".
+        Verdicts, verifications, hunts, spectra and profiles have pages. Trade-off and Rényi curves are
+        part of that of a profile (`dp.estimate`) and have none of their own. Needs the extra "report".
         """
         write_report(path, self, **options)
 

@@ -407,9 +407,7 @@ def test_an_output_of_one_input_alone_is_in_delta_and_in_a_note():
 
     profile = dp.estimate(release, PAIR, n=100_000, rng=3)
     assert 5e-4 < profile.delta(2.0) < 2e-3
-    assert any(
-        "outputs that are rare on one input have a larger loss" in n for n in profile.about.notes
-    )
+    assert any("rare on one of them have a larger privacy loss" in n for n in profile.about.notes)
 
 
 def test_equal_inputs_are_noted(seed):
@@ -503,3 +501,25 @@ def test_an_output_of_one_input_alone_is_no_smaller_than_its_certificate(seed):
 
     found = dp.estimate(release, (0, 1), n=100_000, rng=seed)
     assert found.epsilon > dp.bound(release, (0, 1), "eps", n=100_000, rng=seed).value > 3
+
+
+def _weak(x, size, rng):
+    """Laplace noise of scale 20: δ(0) = 1 − e^(−1/40) = 0.0247."""
+    return np.round(x + rng.laplace(scale=20, size=size), 6)
+
+
+def test_weak_laplace_noise_is_not_taken_for_gaussian_noise(seeds):
+    """A quadratic loss halves δ(0) and μ, below what the same draws certify."""
+    found = [dp.estimate(_weak, PAIR, n=100_000, rng=seed) for seed in seeds[:8]]
+    assert min(float(one.delta(0.0)) for one in found) > 0.018
+    assert min(one.mu for one in found) > 0.15
+    spectrum = dp.spectrum.estimate(_weak, PAIR, n=100_000, epsilons=[0, 0.02], rng=seeds[0])
+    assert spectrum.y[0] > spectrum.lower[0] + 0.002
+
+
+def test_equal_distributions_stay_near_private(seeds):
+    def same(x, size, rng):
+        return np.round(rng.laplace(scale=20, size=size), 6)
+
+    found = [dp.estimate(same, PAIR, n=20_000, rng=seed) for seed in seeds[:20]]
+    assert np.mean([float(one.delta(0.0)) for one in found]) < 0.005

@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import binom, norm
 
 import dpassay as dp
-from dpassay.learning.calibration import calibrated
+from dpassay.learning.calibration import calibrated, contradicted
 from dpassay.learning.hit_rates import HitRates
 
 
@@ -137,3 +137,23 @@ def test_scores_that_separate_the_sides_are_not_calibrated_and_the_witness_can_b
     verdict = dp.audit(dp.from_function(histogram), pair, "eps=1", n=2000, rng=0)
     assert verdict.violated
     assert "score" not in verdict.witness.event.words
+
+
+def test_residuals_of_a_fit_have_smaller_standard_errors(seeds):
+    """A line fitted to log-odds ±0.04, a step, leaves residuals that only the smaller errors show."""
+    x = np.linspace(-3, 3, 200)
+    drawn = 400_000 * norm.pdf(x) / norm.pdf(x).sum()
+    shown, refused = np.zeros(2), 0
+    for seed in seeds[:40]:
+        rng = np.random.default_rng(seed)
+        for true in (0.04 * np.sign(x), 0.04 * x):
+            first = rng.binomial(drawn.astype(int), expit(true)).astype(float)
+            some = drawn.astype(int).astype(float)
+            slope = ((first - some / 2) @ x) / (some / 4 @ x**2)  # a step of Newton's method
+            chance = expit(slope * x)
+            if true[0] == -0.04:
+                shown += [contradicted(first, some, chance, 4.5, residual=r) for r in (False, True)]
+            else:
+                refused += contradicted(first, some, chance, 4.5, residual=True)
+    assert shown[1] >= 30 > 2 * shown[0]
+    assert refused == 0

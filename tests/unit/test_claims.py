@@ -369,3 +369,10 @@ def test_a_claim_of_ones_own_without_its_parameter_is_refused():
 def test_an_order_that_is_refused_is_sent_to_its_place(order, remedy):
     with pytest.raises(InvalidInput, match=f"above 1, got {order}; .*{remedy}"):
         dp.RenyiDP(order, 1.0)
+
+
+def test_no_epsilon_has_delta_zero_for_gaussian_noise():
+    """Its δ is rounded to 0 from ε = 39 on."""
+    assert dp.GaussianDP(1.0).epsilon_at(0) == math.inf
+    assert dp.GaussianDP(0.0).epsilon_at(0) == 0.0
+    assert dp.PureDP(1.0).epsilon_at(0) == pytest.approx(1.0)

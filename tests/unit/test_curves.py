@@ -162,3 +162,16 @@ def test_charts_take_claims_and_functions_and_name_what_they_cannot_draw():
             InvalidInput, match="Pure, Gaussian, zCDP and Rényi claims can be drawn"
         ):
             orders.chart(claim=claim)
+
+
+def test_a_conversion_of_an_estimated_curve_warns(seed):
+    """4.38 is the true ε at δ = 10⁻⁵."""
+    found = dp.estimate(dp.zoo.Gaussian(1.0), PAIR, n=20_000, rng=seed).renyi_curve
+    with pytest.warns(UserWarning, match="estimate too and may be far below the true ε"):
+        assert found.approximate_dp(1e-5) < 4.0
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.2, float("nan"), [0.5, 1.2]])
+def test_a_trade_off_curve_refuses_what_is_no_error_rate(alpha):
+    with pytest.raises(InvalidInput, match="alpha must"):
+        dp.TradeoffCurve([0, 0.25, 1], [1, 0.25, 0])(alpha)

@@ -287,3 +287,9 @@ def test_the_plan_of_a_pilot_pays_for_learning(seeds):
         dp.plan(staircase, (0.0, 1.0), "eps=1", pilot=2000, rng=seed).draws for seed in seeds[:5]
     ]
     assert 450 < np.median(found) < 1500
+
+
+def test_the_rarest_event_of_a_plan_has_probability_zero():
+    """A claim in δ is refuted best by an event that never happens on the other input."""
+    found = str(dp.plan(dp.ApproximateDP(0.0, 0.3, "delta"), excess=0.3))
+    assert "an event of probability 0 on the rarer side" in found

@@ -200,9 +200,15 @@ def test_an_estimate_says_that_the_truth_may_be_infinite(seed):
     pair = (0.0, 1.0)
     found = dp.pure.estimate(dp.zoo.Gaussian(1.0), pair, n=20_000, rng=seed)
     said = (
-        "outputs rarer than 1 in 20,000 cannot be seen with these draws; the true ε may be larger"
+        "outputs rarer than 1 in 20,000 cannot be seen with these draws: the true ε may be larger"
     )
     assert said in str(found)
     assert said in str(dp.estimate(dp.zoo.Gaussian(1.0), pair, n=20_000, rng=seed))
     plain = dp.pure.estimate(dp.zoo.RandomizedResponse(1.0), (0, 1), n=20_000, rng=seed)
     assert not plain.about.notes
+
+
+def test_the_bias_of_an_estimate_in_a_region_is_noted(seed):
+    found = dp.pure.estimate(dp.zoo.Laplace(1.0), (0.0, 1.0), region=(-2, 3), n=20_000, rng=seed)
+    assert "mostly too large" in str(found)
+    assert "cannot be seen" not in str(found)

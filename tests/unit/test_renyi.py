@@ -11,6 +11,7 @@ from scipy.stats import binom, norm
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.notions.renyi import _warnings
+from dpassay.privacy.finite_pairs import Masses
 
 zoo = dp.zoo
 PAIR = (1.0, 0.0)
@@ -338,7 +339,12 @@ def test_a_bound_that_says_how_large_the_floor_is_says_so():
     assert "floor" in str(bound)
     many = _warnings(
         [SimpleNamespace(order=k, floored=0.8, value=2.0) for k in (4, 8, 8)],
-        SimpleNamespace(notes=()),
+        SimpleNamespace(
+            notes=(),
+            masses=lambda one_sided: Masses([0.5, 0.5], [0.5, 0.5]),
+            cell_counts=SimpleNamespace(n=(100, 100)),
+        ),
+        (False, True),
     )
     assert many[0].startswith("the value at orders 4, 8 may be too small")
     assert "up to 80.0% of the integral" in many[0]
@@ -397,3 +403,32 @@ def test_a_variational_bound_from_bits_says_so():
     ]
     assert told == [True, False]
     assert found[1].value <= 1.0 < found[0].value
+
+
+def test_mass_that_the_other_input_lacks_is_noted(seeds):
+    """Laplace noise cut at 5: 0.6 % of the draws lie where the other input has none, D = ∞."""
+    cut = dp.zoo.TruncatedLaplace(honest=True)
+    for seed in seeds[:3]:
+        for found in (
+            dp.renyi.estimate(cut, PAIR, order=2, n=50_000, rng=seed),
+            dp.renyi.curve(cut, PAIR, orders=[1.5, 2], n=50_000, rng=seed),
+            dp.renyi.lower_bound(cut, PAIR, order=2, n=50_000, rng=seed),
+        ):
+            assert "∞ at every order" in str(found)
+    for mechanism in (dp.zoo.Laplace(1.0), dp.zoo.Gaussian(1.0), _cauchy):
+        for seed in seeds[:5]:
+            found = dp.renyi.estimate(mechanism, PAIR, order=2, n=20_000, rng=seed)
+            assert "∞ at every order" not in str(found)
+
+
+def _cauchy(x, size, rng):
+    return x + rng.standard_cauchy(size)
+
+
+def test_too_few_draws_are_noted_only_where_they_decide(seed):
+    """Laplace noise has a level loss, which its clip keeps; at order 16 Gaussian noise is cut short."""
+    for mechanism, few in ((dp.zoo.Laplace(1.0), False), (dp.zoo.Gaussian(1.0), True)):
+        found = dp.renyi.lower_bound(
+            mechanism, PAIR, order=16, n=200_000, method=dp.renyi.Variational(), rng=seed
+        )
+        assert ("too few for order" in str(found)) == few

@@ -79,7 +79,7 @@ class Plan(Shown):
         else:
             truth += f" with {self.shape.capitalize()} noise"
         seen = f" (by {simulated:,} simulated audits)" if simulated else ""
-        test = f"an event of probability {self.event:.3g} on the rarer side; the rest find it"
+        test = f"an event of probability {round(self.event, 12):.3g} on the rarer side; the rest find it"
         if not c.set_by_events:
             test = "events and a bound on the divergence; the rest learn them"
         made = f"{self.held_out:,} of them test {test}"

@@ -66,8 +66,9 @@ def plan(
 ) -> Plan:
     """About how many draws a side refute a claim with a given probability: a guide, nothing certified.
 
-    `dp.plan(claim, shape=…)` assumes a truth; `dp.plan(mechanism, pair, claim, pilot=…)` looks at one,
-    and with an `excess` plans for a truth that is so much worse, on an event like the best of the pilot.
+    `dp.plan(claim, shape=…)` assumes a truth; `dp.plan(mechanism, pair, claim, pilot=…)` estimates it.
+    With an `excess` it assumes that the truth exceeds the claim by that much, and that an event as likely
+    as the best event of the pilot shows it.
     Gaussian noise shows an excess over (ε, δ)-DP on rarer events; the plan is for it if it takes more.
 
     excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); default 0.1

@@ -170,8 +170,8 @@ def _never(claim: Claim) -> str:
     if claim.directional:
         return "a claim about the first input against the second alone is not looked at"
     return (
-        "only pure, (ε, δ), Gaussian and approximate zCDP claims, and f-DP claims with gap ≤ f(gap), can "
-        "be verified. Write any other claim as dp.TradeoffDP(claim.tradeoff, gap=…)"
+        "only pure, (ε, δ), Gaussian and approximate zCDP claims can be verified, and trade-off curves "
+        "f, with a gap g only if g ≤ f(g). Write any other claim as dp.TradeoffDP(claim.tradeoff)"
     )
 
 

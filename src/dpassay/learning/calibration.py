@@ -13,8 +13,10 @@ that separate the sides.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from dpassay._typing import FloatArray
 
@@ -62,7 +64,14 @@ def calibrated(scores: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     return None if contradicted(first, drawn, chance, _CONTRADICTED) else np.asarray(chance)
 
 
-def contradicted(first: FloatArray, drawn: FloatArray, chance: FloatArray, errors: float) -> bool:
+def contradicted(
+    first: FloatArray,
+    drawn: FloatArray,
+    chance: FloatArray,
+    errors: float,
+    *,
+    residual: bool = False,
+) -> bool:
     """Whether draws of the first input in some tail are far from the number that a fit expects.
 
     Args:
@@ -70,11 +79,21 @@ def contradicted(first: FloatArray, drawn: FloatArray, chance: FloatArray, error
         drawn: Those of both inputs.
         chance: The fitted probability that a draw in a group is of the first input.
         errors: The number of standard errors that are far.
+        residual: Whether the standard errors are those of residuals, which are smaller: the fit takes up
+            the part of the noise that is constant or linear in its log-odds.
     """
+    missed, weight, odds = first - drawn * chance, drawn * chance * (1 - chance), logit(chance)
+    total = max(float(weight.sum()), 1e-300)
+    odds = odds - weight @ odds / total
+    odds /= max(math.sqrt(weight @ odds**2 / total), 1e-15)
+    if residual:
+        missed = missed - weight * (missed.sum() + odds * (missed @ odds)) / total
     for order in (slice(None), slice(None, None, -1)):
-        missed = np.cumsum((first - drawn * chance)[order])
-        spread = np.cumsum((drawn * chance * (1 - chance))[order])
-        if np.any(np.abs(missed) > errors * np.sqrt(spread + 0.25)):
+        parts = (missed, weight, weight * odds)
+        far, spread, linear = (np.cumsum(part[order]) for part in parts)
+        if residual:
+            spread = np.maximum(spread - (spread**2 + linear**2) / total, 0.0)
+        if np.any(np.abs(far) > errors * np.sqrt(spread + 0.25)):
             return True
     return False
 

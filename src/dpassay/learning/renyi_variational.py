@@ -46,7 +46,7 @@ class VariationalFunction:
     mean: float  # m₁ for C = 1, on held-back training draws
     slope: float  # λA, by which m₁ falls with C^{−1/λ}
     spread: float  # √m₂
-    effective: float  # draws that would carry E_P[(p/q)^{λ−1}] unclipped, of those that will test
+    effective: float  # draws that would carry E_P[(p/q)^{λ−1}], of those that will test
     draws: int  # held-back training draws a side
     test: int
     gamma: float
@@ -150,9 +150,14 @@ def learn_variational(
     x, y = (np.sort(side, kind="stable") for side in (score_p, score_q))
     if swapped:
         x, y = -y[::-1], -x[::-1]
-    w = np.exp((lam - 1) * (x - x[-1]))
-    effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
     clips = np.unique(np.clip(np.quantile(x, _CLIPS), 0.0, _LARGEST / lam))
+    # scores that exceed the log-ratio of the draws above them are too large: a clip loses nothing
+    m, n = (side.size - np.searchsorted(side, clips) for side in (x, y))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.log(m / x.size) - np.log(n / y.size) + np.sqrt(1 / m + 1 / n)
+    w = np.minimum(x, np.min(clips, where=most <= clips, initial=np.inf))
+    w = np.exp((lam - 1) * (w - w[-1]))
+    effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
     power_x, square_x = _clipped_means(x, clips, lam - 1)
     power_y, square_y = _clipped_means(y, clips, lam)
     found = []

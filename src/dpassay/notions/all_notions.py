@@ -30,7 +30,7 @@ from dpassay.learning.streaming import (
     scores_over,
     tail_edges,
 )
-from dpassay.notions.pure import QUADRATIC, UNSEEN, careful_epsilon, unseen
+from dpassay.notions.pure import QUADRATIC, UNSEEN, careful_epsilon, of_one_input, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
@@ -256,8 +256,8 @@ def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
     if not math.isfinite(epsilon) or not epsilon or delta * min(n) < _SEEN:
         return ()
     return (
-        f"δ({2 * epsilon:.3g}) ≈ {delta:.2g} is not 0: outputs that are rare on one input have a larger "
-        f"loss than ε ≈ {epsilon:.3g}, which is that of outputs seen on both",
+        f"ε ≈ {epsilon:.3g} is estimated from outputs that are frequent on both inputs. Outputs that are "
+        f"rare on one of them have a larger privacy loss: δ({2 * epsilon:.3g}) ≈ {delta:.2g}, not 0",
     )
 
 
@@ -265,16 +265,14 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
     """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near.
 
     Of outputs that came on one input alone the draws tell δ up to some ε: a probability of 3/n on the
-    other input would hardly have shown (the rule of three). There the grid ends, with a note. Outputs
-    that would have fewer than eight draws on the other input, with the ratio of those that came on both,
-    may have come on one by chance.
+    other input would hardly have shown (the rule of three). There the grid ends, with a note.
     """
     top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
     inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
     above = np.count_nonzero(_delta(masses, beyond) > 0.5 / n)
     eps = np.concatenate([inside, beyond[1 : above + 1]])
-    alone, ratio = max(_alone(masses, n), _alone(masses.swap(), n))
-    if alone * n <= 8 * ratio or (last := math.log(alone * n / 3)) >= eps[-1]:
+    alone = max(of_one_input(masses, n), of_one_input(masses.swap(), n))
+    if not alone or (last := math.log(alone * n / 3)) >= eps[-1]:
         return eps, ()
     said = (
         f"outputs that came on one input alone have probability {alone:.3g}: if the other input never "
@@ -282,18 +280,6 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> tuple[FloatArray, tuple
         f"up to ε = {last:.3g}"
     )
     return np.append(eps[eps < last], last), (said,)
-
-
-def _alone(masses: Masses, n: int) -> tuple[float, float]:
-    """The share of outputs that came on the first side alone, and the largest ratio of the others.
-
-    Of events {loss ≥ t} with at least five draws of the second side.
-    """
-    order = np.argsort(-masses.loss, kind="stable")
-    p, q = masses.p[order], masses.q[order]
-    p, q = np.cumsum(p * (q > 0)), np.cumsum(q)
-    ratio = np.max(p / np.maximum(q, 1e-300), where=n * q >= 5, initial=1.0)
-    return float(masses.p[masses.q == 0].sum()), float(ratio)
 
 
 def _support(

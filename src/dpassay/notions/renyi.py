@@ -32,6 +32,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.renyi_variational import MomentCriterion
+from dpassay.notions.pure import of_one_input
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.provenance import About, Guarantee
@@ -131,7 +132,11 @@ def estimate(
         notion=f"Rényi ε({lam[0]:g})",
         pair=source.pair,
         about=About.of(
-            source, "softmax", Guarantee.HEURISTIC, loss.cell_counts.n, _warnings([best], loss)
+            source,
+            "softmax",
+            Guarantee.HEURISTIC,
+            loss.cell_counts.n,
+            _warnings([best], loss, swaps),
         ),
     )
 
@@ -309,7 +314,7 @@ def _softmax_bounds(
             estimates.append(float(values[0]))
             if best is None or lower[0] > best.lower[0]:
                 binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
-                notes = _warnings(binding, loss)
+                notes = _warnings(binding, loss, swaps)
                 about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, loss.cell_counts.n, notes)
                 best = Bounds(values, lower, estimates, about)
     assert best is not None
@@ -378,11 +383,21 @@ def _row(loss: GridScore, method: Softmax, swapped: bool, orders: FloatArray) ->
     return [at(float(lam)) for lam in orders]
 
 
-def _warnings(points: Sequence[Point], loss: GridScore) -> tuple[str, ...]:
+def _warnings(points: Sequence[Point], loss: GridScore, swaps: tuple[bool, ...]) -> tuple[str, ...]:
+    masses, n = loss.masses(one_sided=True), min(loss.cell_counts.n)
+    alone = max(of_one_input(masses.swap() if swap else masses, n) for swap in swaps)
+    notes = loss.notes
+    if alone:
+        notes = (
+            f"outputs of probability {alone:.3g} on one input have hardly any draws on the other: if the "
+            "other never produces them, the true value is ∞ at every order (the floor keeps the estimate "
+            "finite)",
+            *notes,
+        )
     # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it
     held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:
-        return loss.notes
+        return notes
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}"
     return (
@@ -390,7 +405,7 @@ def _warnings(points: Sequence[Point], loss: GridScore) -> tuple[str, ...]:
         "integral comes from outputs too rare for a density estimate, where the floor is used. If some "
         "outputs occur on one input only, the true value is ∞. Take more draws, or use "
         "dp.renyi.lower_bound(…, method=dp.renyi.Variational())",
-        *loss.notes,
+        *notes,
     )
 
 

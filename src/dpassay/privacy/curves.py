@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, warn
 from dpassay.privacy.curve_arrays import freeze, inside, lower_hull, numbers
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.rounding import rounded_down, rounded_up
@@ -64,8 +64,11 @@ class TradeoffCurve(Shown, Tabular):
         self._set(x=x, y=y)
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
-        """T(α), exact for the piecewise linear curve."""
-        return checks.scalar_or_array(np.interp(checks.doubles("alpha", alpha), self.x, self.y))
+        """T(α) for α in [0, 1], exact for the piecewise linear curve."""
+        rates = checks.doubles("alpha", alpha)
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InvalidInput(f"alpha must lie in [0, 1], got {checks.shown(alpha)}")
+        return checks.scalar_or_array(np.interp(rates, self.x, self.y))
 
     def inverse(self) -> TradeoffCurve:
         """T⁻¹: the same pair with the roles of the two distributions exchanged (exact)."""
@@ -343,11 +346,16 @@ class RenyiCurve(Shown, Tabular):
     def approximate_dp(self, delta: float) -> float:
         """The ε for which this curve implies (ε, δ)-DP.
 
-        A bound from above if the curve is one (Canonne, Kamath & Steinke 2020, Prop. 12). A lower
-        bound on the Rényi curve gives nothing here: small Rényi divergence implies (ε, δ), large
-        Rényi divergence does not refute it.
+        A bound from above if the curve is one (Canonne, Kamath & Steinke 2020, Prop. 12); for an
+        estimated curve a warning says that it is none. A lower bound on the Rényi curve gives nothing
+        here: small Rényi divergence implies (ε, δ), large Rényi divergence does not refute it.
         """
         checks.probability("delta", delta)
+        if self.about is not None:
+            warn(
+                "this Rényi curve is an estimate, which is mostly too small at large orders: the ε that "
+                "follows is an estimate too and may be far below the true ε. It is no bound"
+            )
         return rdp_to_epsilon(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:

@@ -113,7 +113,11 @@ class Claim(Record):
         return None
 
     def as_epsilon(self, value: float) -> float:
-        """A value of θ on the scale of ε and μ, on which 1 is large."""
+        """A value of θ on a scale on which a difference of 1 is a large violation, as it is in ε and μ.
+
+        It decides whether an audit that found nothing was too weak. The ε of the claim at a δ is another
+        number: `epsilon_at`.
+        """
         return value
 
     # --- events
@@ -154,7 +158,14 @@ class Claim(Record):
         raise self._lacking("_delta(epsilon)", "the largest δ allowed at each ε, an array like it")
 
     def epsilon_at(self, delta: float) -> float:
-        """About the smallest ε at which the claim allows no more than δ; ∞ if there is none."""
+        """About the smallest ε at which the claim allows no more than δ; ∞ if there is none.
+
+        It converts any claim to (ε, δ)-DP.
+
+        >>> import dpassay as dp
+        >>> round(dp.GaussianDP(1.0).epsilon_at(1e-5), 3), round(dp.claim("rho=0.5").epsilon_at(1e-5), 3)
+        (4.377, 4.816)
+        """
 
         def allowed(epsilon: float) -> bool:
             return float(self.delta_at(epsilon)) <= delta * (1 + 1e-6)  # curves are rounded up
@@ -453,6 +464,10 @@ class GaussianDP(Claim):
             bottom = epsilon + log_ndtr(-self.mu / 2 - epsilon / self.mu)
             value = np.exp(top) * -np.expm1(bottom - top)
         return np.where(np.isneginf(top), 0.0, np.clip(value, 0.0, 1.0))
+
+    def epsilon_at(self, delta: float) -> float:
+        """∞ at δ = 0, where `delta_at` is rounded to 0 from some ε on."""
+        return super().epsilon_at(delta) if delta > 0 or self.mu == 0 else math.inf
 
     def shown_by(self) -> tuple[FloatArray, FloatArray]:
         return profile_points(self)

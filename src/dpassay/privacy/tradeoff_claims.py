@@ -160,7 +160,7 @@ class TradeoffDP(Claim):
         That is for one order of the inputs alone, and for a gap beyond the point where f crosses the
         diagonal: up to there the lowered curve asks no more of the second order than of the first.
         """
-        if self.ordered or self.f(self.gap) < self.gap:
+        if self.ordered or self.f(min(self.gap, 1.0)) < self.gap:
             return None
         return profile_points(self)
 

@@ -333,8 +333,8 @@ class Profile(Shown, Tabular):
     def delta(self, epsilon: Any) -> Any:
         """δ̂(ε), the worse of the two directions.
 
-        Beyond the grid of `spectrum` by the trade-off curve, but no less than a draw can show: what is
-        smaller than one in n, or 0, the draws do not tell apart.
+        For ε beyond the grid of `spectrum` it is read off the trade-off curve. There it is at least 1/n,
+        or the last δ of the grid if that is smaller: n draws do not distinguish a smaller δ from 0.
         """
         eps = checks.doubles("epsilon", epsilon)
         if not np.all(eps >= 0):
@@ -351,9 +351,6 @@ class Profile(Shown, Tabular):
 
     def tradeoff(self, alpha: Any) -> Any:
         """T̂(α), symmetrised."""
-        rates = checks.doubles("alpha", alpha)
-        if not np.all((rates >= 0) & (rates <= 1)):
-            raise InvalidInput(f"alpha must lie in [0, 1], got {alpha!r}")
         return self.tradeoff_curve(alpha)
 
     def chart(self) -> Any:

@@ -81,6 +81,23 @@ class GridPart:
         half = 0.5 * self.peak
         return np.asarray(np.log(self.p + half / self.n[0]) - np.log(self.q + half / self.n[1]))
 
+    def one_sided(self) -> tuple[FloatArray, FloatArray]:
+        """The densities, and 0 where the draws of the other side leave no doubt that one is (almost) 0.
+
+        As in `without_noise`: it would have draws with the largest ratio of places that have both.
+        Twenty of either tell a ratio; fewer may be what a kernel spreads beyond the end of a support.
+        """
+        worth = [side * n / self.peak for side, n in zip((self.p, self.q), self.n, strict=True)]
+        both = np.minimum(*worth) >= 20
+        largest = np.exp(np.max(np.abs(self.loss), where=both, initial=0.0))
+        places = max(self.p.size * self.cell / math.prod(self.h), 1.0)
+        least = largest * (_EXPECTED + math.log(places))
+        p, q = (
+            np.where((own < 0.5) & (other > least), 0.0, side)
+            for side, own, other in zip((self.p, self.q), worth, worth[::-1], strict=True)
+        )
+        return p, q
+
     def losses(self, numbers: FloatArray) -> FloatArray:
         axes = self.axes or ()
         return _interpolate(numbers, axes, self.loss.reshape([a.size for a in axes]))
@@ -204,10 +221,16 @@ class GridScore(KeyedScore):
         blocks = (*grids.values(), cells) if seen.any() else tuple(grids.values())
         return cls(layout, by_key, grids, name if grids else "frequency", cell_counts, blocks)
 
-    def masses(self) -> Masses:
-        """The pair as a finite one: every notion can be read off it."""
+    def masses(self, *, one_sided: bool = False) -> Masses:
+        """The pair as a finite one: every notion can be read off it.
+
+        With `one_sided` densities are 0 where that input has hardly any draws beyond doubt.
+        """
         parts = [
-            (block.p * block.cell, block.q * block.cell)
+            tuple(
+                side * block.cell
+                for side in (block.one_sided() if one_sided else (block.p, block.q))
+            )
             if block.axes is not None
             else without_noise(block.p, block.q, self.cell_counts.n)
             for block in self.blocks
