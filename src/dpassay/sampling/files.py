@@ -57,6 +57,7 @@ from dpassay.sampling.identifiers import (
     one_value_each,
     refuse_identifiers,
     refuse_long,
+    refuse_periodic,
 )
 from dpassay.sampling.text_tables import PLAIN, Marks
 
@@ -332,6 +333,8 @@ def _matched(
         names = one_value_each(p, q)
         for side in (p, q):
             refuse_long(side, names, unwanted)
+    for side in (p, q):
+        refuse_periodic(side)
     p, q = _chosen(p, q, wanted, unwanted)
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
