@@ -41,6 +41,14 @@ def test_an_output_without_noise_is_told_from_row_numbers_and_stays_in_the_advic
     assert "exact" in str(verdict.witness.event)
 
 
+def test_the_index_that_pandas_writes_is_said_to_have_no_name(write, seed):
+    rng = np.random.default_rng(seed)
+    frames = [pd.DataFrame({"x": rng.laplace(size=N), "run": rng.permutation(N)}) for _ in "pq"]
+    files = [write(f"{k}.csv", one.to_csv()) for k, one in zip("pq", frames, strict=True)]
+    verdict = dp.audit(dp.from_samples(*files, columns=["x"]), claim="eps=1")
+    assert "rows of x, without column 1 (it has no name), run;" in str(verdict.about.files[0])
+
+
 def test_several_columns_of_one_value_are_all_named(twin):
     noise = np.random.default_rng(0).normal(size=(2, N)).tolist()
     p, q = (
