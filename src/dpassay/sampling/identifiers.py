@@ -124,12 +124,12 @@ def refuse_periodic(side: Content) -> None:
     )
     raise UnreadableFile(
         f"{enumerated(labels)} of {side.shown} {repeats} in the same order every "
-        f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. If a release is {k} "
-        "rows, they are not independent: write one row a release, as pandas' "
+        f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. If a release is "
+        f"{k} rows, they are not independent: write one row a release, as pandas' "
         f"assign(release=np.arange(len(p)) // {k}).pivot(index='release', columns={_few(labels)}) does "
         "(then wide.columns = wide.columns.map(str) before to_csv), or give tables, "
-        f"from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // {k})], …). If "
-        f"every row is a release of its own, and {enumerated(labels)} {no_output}, delete {them} from "
+        f"from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // {k})], …). "
+        f"If every row is a release of its own, and {enumerated(labels)} {no_output}, delete {them} from "
         "both tables"
     )
 
