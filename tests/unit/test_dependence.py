@@ -185,6 +185,7 @@ def test_independent_rows_do_not_look_like_the_same_noise(seeds):
         for p, q in (
             (x, y),
             (np.sort(x), np.sort(y)),
+            (x, np.zeros(m)),
             (np.sort(np.round(x)), np.sort(np.round(y))),
             (np.sort(rng.integers(10**5, size=n)), np.sort(rng.integers(10**5, size=n))),
             (x * (rng.random(n) < 0.12), y * (rng.random(m) < 0.12)),

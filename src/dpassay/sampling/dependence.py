@@ -91,9 +91,9 @@ def _alike(x: FloatArray, y: FloatArray) -> str:
         r = float(np.dot(a, b) / math.sqrt(np.dot(a, a) * np.dot(b, b)))
         if abs(r) * math.sqrt(x.size) > _ACROSS:
             return f"are correlated (by ranks {r:+.2f})"
-    gaps = np.diff(np.sort(x))
-    if x.size < 20 or 2 * np.count_nonzero(gaps) < x.size or gaps.std() < 0.1 * gaps.mean():
-        return ""  # few different numbers, or row numbers
+    for gaps in (np.diff(np.sort(x)), np.diff(np.sort(y))):
+        if x.size < 20 or 2 * np.count_nonzero(gaps) < x.size or gaps.std() < 0.1 * gaps.mean():
+            return ""  # few different numbers, or row numbers
     for same, ratio in ("difference", 1.0), ("ratio", y.std() / x.std()):
         apart = y - ratio * x
         if np.mean(np.abs(apart - np.median(apart)) <= 1e-9 * np.abs(x).max()) > 0.9:
