@@ -201,6 +201,24 @@ def test_one_run_has_a_report(tmp_path, capsys):
     assert "fair coin" in page.read_text()
 
 
+def test_of_several_claims_those_without_a_classifier_are_replayed(files, capsys):
+    """What is left out is named; where nothing is left, the message names the claim."""
+    _said(capsys, *AUDIT, "--claim", "eps=0.5", "--claim", "mu=0.5")
+    one, other = json.loads((files / "v.json").read_text())
+    gone = {"layout": None, "score_function": None, "whole": [], "partial": []}
+    other["witness"]["event"] |= gone | {"live": True}
+    (files / "mixed.json").write_text(json.dumps([one, other]))
+    fresh = ("--samples", "fp.csv", "fq.csv", "--json", "-")
+    status, out, err = _said(capsys, "replay", "mixed.json", *fresh)
+    assert status == 1
+    assert json.loads(out)["claim"] == one["claim"]
+    assert "0.5-GDP is not replayed: its event needs the classifier" in err
+    (files / "live.json").write_text(json.dumps(other))
+    status, _, err = _said(capsys, "replay", "live.json", *fresh)
+    assert status == 2
+    assert "which tests 0.5-GDP, needs the classifier" in err
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

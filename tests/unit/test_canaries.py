@@ -71,6 +71,18 @@ def test_columns_that_do_not_go_together_are_refused(records, data, words):
         dp.Canaries(records, data=data)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("lacking", ["records", "data"])
+def test_frames_of_other_columns_are_refused(library, lacking):
+    frames = pytest.importorskip(library)
+    base = {"age": [1, 2, 3], "sex": ["f", "m", "f"], "zip": [7, 8, 9]}
+    given = {"records": dict(base), "data": dict(base)}
+    del given[lacking]["sex"], given[lacking]["zip"]
+    records, data = (frames.DataFrame(one) for one in given.values())
+    with pytest.raises(InvalidInput, match=r"same columns; one of the two lacks 'sex', 'zip'$"):
+        dp.Canaries(records, data=data, rng=1)
+
+
 def test_a_dict_of_columns_gives_a_dict():
     columns = {"input_ids": np.arange(12).reshape(6, 2), "text": list("abcdef"), "labels": range(6)}
     data = {"input_ids": np.zeros((1, 2), dtype=int), "text": ["x"], "labels": [9]}

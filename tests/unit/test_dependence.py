@@ -155,6 +155,53 @@ def test_shared_randomness_across_sides_warns():
         dp.draw(same_noise, PAIR, n=1000)
 
 
+@pytest.mark.parametrize(
+    ("shared", "why"),
+    [
+        (lambda x, y: (x + 101, x + 102), r"ranks \+1.00"),
+        (lambda x, y: (x, 1.3 * x[:1500]), r"ranks \+1.00"),
+        (lambda x, y: (np.round(3 * x), np.round(3 * x + 1)), r"ranks \+"),
+        (lambda x, y: (x, -x), "ranks -1.00"),
+        (lambda x, y: (np.sort(x), np.sort(x) + 1), "the same difference"),
+        (lambda x, y: (np.sort(x), 1.3 * np.sort(x)), "the same ratio"),
+        (lambda x, y: (np.column_stack([y, x]), np.column_stack([-(y**2), x + 1])), "of column 2"),
+        (lambda x, y: (np.where(y > 2, np.inf, x), np.where(y < -2, np.nan, x + 1)), "ranks"),
+    ],
+)
+def test_the_same_noise_in_the_rows_of_both_sides_is_doubted(shared, why, seed):
+    rng = np.random.default_rng(seed)
+    p, q = shared(rng.laplace(size=2000), rng.normal(size=2000))
+    with pytest.warns(DependenceWarning, match=f"{why}.*share their randomness, as with one seed"):
+        verdict = dp.audit(dp.from_samples(p, q), claim="eps=2")
+    assert verdict.guarantee == "heuristic"
+
+
+def test_independent_rows_do_not_look_like_the_same_noise(seeds):
+    """Also sorted ones, and columns that are correlated with one by which the rows are sorted."""
+    for seed in seeds[:300]:
+        rng = np.random.default_rng(seed)
+        n, m = rng.integers(20, 2500, size=2)
+        x, y = rng.laplace(size=n), rng.laplace(size=m) + 1
+        for p, q in (
+            (x, y),
+            (np.sort(x), np.sort(y)),
+            (x, np.zeros(m)),
+            (np.sort(np.round(x)), np.sort(np.round(y))),
+            (np.sort(rng.integers(10**5, size=n)), np.sort(rng.integers(10**5, size=n))),
+            (x * (rng.random(n) < 0.12), y * (rng.random(m) < 0.12)),
+            *(
+                [
+                    [
+                        np.column_stack([np.sort(v), np.sort(v) + rng.normal(size=v.size)])
+                        for v in (x, y)
+                    ]
+                ]
+            ),
+        ):
+            said = " ".join(symptoms(canonical(p), canonical(q)))
+            assert "as with one seed" not in said
+
+
 def test_independent_draws_do_not_warn(seeds):
     for k in seeds[:20]:
         dp.draw(dp.zoo.Gaussian(), PAIR, n=2000, rng=k)

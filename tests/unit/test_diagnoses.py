@@ -26,6 +26,19 @@ QUIET = dp.Sampling(progress=False)
 KNOWN = {one.name: one for one in (*faults(), *sgd_faults())}
 
 
+def test_an_exact_value_among_continuous_ones_is_drawn_as_a_share_of_the_outputs(seed):
+    """As a bar: a density between its neighbours would be one of numbers that never come."""
+    rng = np.random.default_rng(seed)
+    p, q = (rng.laplace(size=(4000, 2)) for _ in "pq")
+    q[:, 1] = 0.0
+    found = dp.audit(dp.from_samples(p, q), claim="eps=1", loss="kde").diagnosis
+    [picture] = [one.picture for one in found if one.kind is Fault.NO_NOISE]
+    assert picture.labels == ("any other output", "0")
+    assert picture.inside == (False, True)
+    assert picture.p.tolist() == [1, 0]
+    assert picture.q.tolist() == [0, 1]
+
+
 def audited(name, seed, **options):
     one = KNOWN[name]
     settings = {"n": 8000, "confidence": 0.99, "rng": seed, "sampling": QUIET} | options

@@ -13,7 +13,7 @@ import pytest
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.outputs import features as ft
-from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.canonical import all_of, from_raw
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
 from dpassay.outputs.score_models import ScoreFunction, Steps
@@ -293,6 +293,14 @@ def test_features_that_are_none_are_named():
         dp.audit(mechanism, (0, 1), "eps=1", n=100, features=[seed], rng=0)
     with pytest.raises(dp.errors.InvalidInput, match="compute them before"):
         dp.audit(dp.from_samples([1, 2, 3], [4, 5, 6]), claim="eps=1", features=[abs])
+
+
+def test_the_sum_of_the_numbers_of_one_row_names_its_columns():
+    few, many = ({k: float(n) for n, k in enumerate(names)} for names in ("ab", "abcdef"))
+    for output, words in ((few, "a + b"), (many, "the sum of all numbers")):
+        table = LeafTable.of(all_of([output] * 2))
+        first = int(ft.by_place(table)[3][0])
+        assert words_of(table, "by_place", first, first) == words
 
 
 def test_details_show_how_often_the_feature_takes_each_value():

@@ -1,16 +1,20 @@
 """Columns that are no outputs: what a refusal says, and that its advice works."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpassay as dp
+from dpassay.auditing.counts import _of_column
 from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.privacy.provenance import Origin
 from dpassay.sampling.files import read_pair
 
 N = 600
+ORIGIN = Origin("p.csv", 1, "", N, ("x",), 0, "")
 
 
 @pytest.fixture
@@ -39,6 +43,14 @@ def test_an_output_without_noise_is_told_from_row_numbers_and_stays_in_the_advic
     verdict = dp.audit(dp.from_samples(*wide, columns=outputs), claim="eps=1")
     assert verdict.violated
     assert "exact" in str(verdict.witness.event)
+
+
+def test_the_index_that_pandas_writes_is_said_to_have_no_name(write, seed):
+    rng = np.random.default_rng(seed)
+    frames = [pd.DataFrame({"x": rng.laplace(size=N), "run": rng.permutation(N)}) for _ in "pq"]
+    files = [write(f"{k}.csv", one.to_csv()) for k, one in zip("pq", frames, strict=True)]
+    verdict = dp.audit(dp.from_samples(*files, columns=["x"]), claim="eps=1")
+    assert "rows of x, without column 1 (it has no name), run;" in str(verdict.about.files[0])
 
 
 def test_several_columns_of_one_value_are_all_named(twin):
@@ -139,3 +151,16 @@ def test_the_witness_of_a_single_column_names_it_and_unused_rows_are_noted(write
     verdict = dp.audit(samples, claim="eps=1", n=800, rng=0)
     assert re.match("score [<≥]", str(verdict.witness.event))
     assert any("n left 100 and 100 rows" in note for note in verdict.about.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("the output ≥ 2024-03-15", "median_date ≥ 2024-03-15"),
+        ("output < 3 or output is None", "median_date < 3 or median_date is None"),
+        ("the output's length ≥ 3", "the output's length ≥ 3"),
+    ],
+)
+def test_a_single_column_is_named_without_an_article(words, said):
+    origin = replace(ORIGIN, columns=("median_date",))
+    assert _of_column(words, [origin]) == said

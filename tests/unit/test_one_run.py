@@ -535,6 +535,32 @@ def test_a_half_that_was_taken_is_doubted():
     assert "exactly half" not in str(more.about.notes)
 
 
+def test_one_of_several_runs_that_is_half_by_chance_is_not_doubted(seed):
+    """Also sorted ones; all of them are, and so is one block beside runs in another order."""
+    rng = np.random.default_rng(seed)
+
+    def audit(heads, in_blocks):
+        coins = [np.arange(200) < n for n in heads]
+        coins = [
+            c if block else rng.permutation(c) for c, block in zip(coins, in_blocks, strict=True)
+        ]
+        scores = [1.5 * c + rng.normal(size=200) for c in coins]
+        found = dp.one_run(scores, coins, delta=1e-5, rng=0, guesses=20)
+        return [n for n in found.about.notes if "exactly half" in n], found.guarantee
+
+    some, most = [100, 95, 103, 99, 110, 93, 101, 106], [100] * 5 + [97, 103, 104]
+    assert audit(some, [False] * 8) == ([], "exact")
+    assert audit(some, [True] * 8) == ([], "exact")
+    for heads, blocks in (
+        ([100, 100], [False] * 2),
+        (most, [False] * 8),
+        (some, [True] + [False] * 7),
+    ):
+        [note], guarantee = audit(heads, blocks)
+        assert f"in {heads.count(100)} of {len(heads)} runs" in note
+        assert guarantee == ("heuristic" if any(blocks) else "exact")
+
+
 def test_what_is_doubted_is_not_called_certified(tmp_path):
     rng = np.random.default_rng(0)
     coins = np.arange(500) < 250

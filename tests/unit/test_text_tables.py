@@ -302,7 +302,10 @@ def test_text_in_other_encodings_is_read(encoding):
         (["31/12/2024", "12/31/2024"], None),
         (["31.13.2024", "01.02.2024"], None),
         (["31.12.2024", "2024-02-01"], None),  # one date in two ways may be two outputs
-        (["31.12.2024", "1.2.2024"], None),
+        (["31.12.2024", "1.2.2024"], ["2024-12-31", "2024-02-01"]),
+        (["5.3.2024 09:30", "11.12.2024 10:00"], ["2024-03-05T09:30", "2024-12-11T10:00"]),
+        (["05.03.2024", "1.2.2024"], None),  # one date in two ways may be two outputs
+        (["5.3.2024", "30.2.2024"], None),
         (["31.12.2024", "unknown"], None),
     ],
 )
@@ -313,6 +316,37 @@ def test_european_and_american_dates_are_dates_where_only_one_reading_fits(twin,
     else:
         assert column.dtype.kind == "M"
         assert np.array_equal(column, np.array(read, dtype="M8[us]"))
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "{:02}.03.24",
+        "{}/3/2024",
+        "{:02}/03/24",
+        ("2024-03-{:02}", "{:02}.03.2024"),
+        ("{}.3.2024", "{:02}.03.2024"),
+    ],
+)
+def test_other_dates_are_text_and_noted(twin, way, seed):
+    rng, ways = np.random.default_rng(seed), [way] if isinstance(way, str) else way
+    p, q = (
+        twin(k, {"day": [rng.choice(ways).format(day) for day in rng.integers(1, 9, 200)]})
+        for k in "pq"
+    )
+    samples = dp.from_samples(p, q)
+    assert ["are read as text" in note for note in samples.remarks] == [True]
+
+
+def test_dates_with_leading_zeros_in_one_file_only_are_refused(twin):
+    p, q = (
+        twin(k, {"day": [way.format(1 + n % 9) for n in range(200)]})
+        for k, way in (("p", "{:02}.03.2024"), ("q", "{}.3.2024"))
+    )
+    with pytest.raises(
+        UnreadableFile, match="dates such as 05.03.2024 in p.* such as 5.3.2024 in q"
+    ):
+        read_pair(p, q)
 
 
 def test_dates_that_may_be_read_in_two_ways_are_noted(twin, seed):

@@ -223,6 +223,20 @@ def test_true_claims_rarely_look_false(seeds):
     assert dp.verify(mechanism, mechanism.pair, false, n=2000, rng=0).looks_false
 
 
+def test_a_pure_claim_looks_false_as_one_with_delta_does(seeds):
+    mechanism = dp.zoo.DiscreteLaplace(1.0)
+    found = [dp.verify(mechanism, mechanism.pair, "eps=1", n=500, rng=s) for s in seeds[:100]]
+    assert sum(one.looks_false for one in found) <= binom.ppf(1 - 1e-4, len(found), 0.05)
+    false = dp.verify(mechanism, mechanism.pair, "eps=0.5", n=2000, rng=seeds[0])
+    assert false.looks_false
+    assert "the claim looks false on 0 and 1: δ is at least 0." in false.reason
+    assert "the claim allows 0. More draws do not help" in false.reason
+    [outputs] = [text for name, text in false.view().rows if name == "outputs"]
+    assert re.fullmatch(
+        r"[0-9]+ counted one by one; all others together are .*% of the draws", outputs
+    )
+
+
 def test_what_shows_zcdp_being_false_does_not_make_the_claim_look_false():
     """(√(2ρ), δ)-DP is more than δ-approximate ρ-zCDP, which this noise keeps."""
     found = dp.verify(zoo.DiscreteGaussian(1.0), (0, 1), "rho=0.5, delta=0.01", n=100_000, rng=0)

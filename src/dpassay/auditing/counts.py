@@ -79,7 +79,7 @@ def _of_column(words: str, files: Sequence[Origin]) -> str:
     names = files[0].columns if files else ()
     if len(names) != 1 or names == ("1",) or not names[0].isprintable():
         return words
-    return re.sub(r"(?<!['\w])output(?!['\w])", lambda _: names[0], words)
+    return re.sub(r"(?<!['\w])(the )?output(?!['\w])", lambda _: names[0], words)
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:

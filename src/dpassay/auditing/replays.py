@@ -87,8 +87,8 @@ def replay(
     event = witness.event
     if not event.replayable:
         raise InvalidInput(
-            f'the event "{event}" needs the classifier it was found with and cannot be replayed from '
-            "its description; audit again with the seed of the verdict"
+            f'the event "{event}", which tests {claim}, needs the classifier it was found with and '
+            "cannot be replayed from its description; audit again with the seed of the verdict"
         )
     mechanism = with_features(mechanism, features)
     if isinstance(mechanism, Samples):

@@ -124,7 +124,7 @@ def verify(
     accepted = allowed if epsilon is not None else float(asked.delta_at(300.0))
     confirmed = target is not None and worst.upper <= allowed
     single = epsilon is not None
-    false = asked.point is not None and lower > allowed > 0  # what shows zCDP is more than zCDP
+    false = asked.point is not None and lower > allowed  # what shows zCDP is more than zCDP
     reason = _never(asked) if target is None else _why(worst, lower, accepted, single, false)
     causes: tuple[Explanation, ...] = ()
     if not confirmed and held is not None:

@@ -13,6 +13,7 @@ from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
 from dpassay.cli.result_output import PLAN, deliver
+from dpassay.cli.supervisor import say
 from dpassay.errors import InvalidInput
 
 
@@ -234,6 +235,15 @@ def replay(
             f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
             "and two files of fresh draws"
         )
+    live = [
+        one for one in listed if (w := getattr(one, "witness", None)) and not w.event.replayable
+    ]
+    if len(live) < len(listed):
+        for one in live:
+            say(
+                f"{one.claim or one.notion} is not replayed: its event needs the classifier it is of"
+            )
+        listed = [one for one in listed if one not in live]
     if not where.draws and not where.columns and not where.drop:
         where = replace(where, columns=_their_columns(listed))
     again, sure = [], 1 - (1 - confidence) / len(listed)

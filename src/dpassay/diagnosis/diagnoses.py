@@ -352,6 +352,10 @@ class _Test:
                 labels = [condition.part.at(v) for v in values]
             inside = tuple(condition.of(values).tolist())
             return Picture(part=part, x=values, p=p, q=q, labels=tuple(labels), inside=inside)
+        if condition.low == condition.high:  # a value among continuous ones has no density
+            p, q = (np.array([1.0 - (at := np.mean(side == condition.low)), at]) for side in sides)
+            shown, inside = ("any other output", condition.part.at(condition.low)), (False, True)
+            return Picture(part=part, x=np.arange(2.0), p=p, q=q, labels=shown, inside=inside)
         low, high = np.quantile(both, [0.005, 0.995]).tolist()
         if not 1e-288 < high - low < np.inf:
             return None

@@ -276,6 +276,11 @@ def _check_kinds(records: Any, data: Any) -> None:
                 raise InvalidInput(
                     f"the canaries are {words}, so data must be one too, got {checks.shown(rows)}"
                 )
+        if is_frame(column) and (odd := {*column.columns} ^ {*rows.columns}):
+            raise InvalidInput(
+                f"the canaries and the data must have the same columns; one of the two lacks "
+                f"{', '.join(sorted(map(repr, odd)))}"
+            )
         shapes = [getattr(one, "shape", ()) for one in (column, rows)]
         if all(shapes) and not is_frame(column) and shapes[0][1:] != shapes[1][1:]:
             raise InvalidInput(

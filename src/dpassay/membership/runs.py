@@ -213,8 +213,9 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     """Doubts about the coins, in words; and whether the coins look as if they were chosen.
 
     Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
-    fair coins looks the same with a probability of about √(2/πm). Many distinct rows of score and coin,
-    all of them k, 2k … times, k ≥ 2: that is what k copies of a file give, and ties by chance do not.
+    fair coins looks the same with a probability of about √(2/πm), and of several runs some may. Many
+    distinct rows of score and coin, all of them k, 2k … times, k ≥ 2: that is what k copies of a file
+    give, and ties by chance do not.
     """
     said = list[str]()
     often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
@@ -239,16 +240,29 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
             "1 of 5,000 runs: if the members were chosen in another way, the result does not hold"
         )
     doubted = bool(copied or copied_coins or number or uneven)
-    half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
-    if not half:
+    many = [r.coins for r in runs if len(r) >= FEW]
+    half = [c for c in many if 2 * c.sum() == len(c)]
+    blocks = [np.count_nonzero(c[1:] != c[:-1]) == 1 for c in many]
+    chosen = any(block and 2 * c.sum() == len(c) for block, c in zip(blocks, many, strict=True))
+    by_chance = len(half) < len(many) and not _too_often(half, many)
+    if not half or (by_chance and (all(blocks) or not chosen)):
         return said, doubted
-    chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
-    where = " and they stand in one block" if chosen else ""
+    where = f" in {len(half)} of {len(runs)} runs" * (len(runs) > 1)
+    where += " and they stand in one block" * chosen
     said.append(
         f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
         "independent and the result does not hold; draw coins with dp.Canaries"
     )
     return said, chosen or doubted
+
+
+def _too_often(half: Sequence[BoolArray], many: Sequence[BoolArray]) -> bool:
+    """Whether fair coins rarely include exactly half of the canaries in so many of the runs."""
+    chance = np.ones(1)  # of 0, 1, … such runs
+    for m in map(len, many):
+        one = 0.0 if m % 2 else math.sqrt(2 / (math.pi * m))  # at least what it is
+        chance = np.convolve(chance, [1 - one, one])
+    return bool(chance[len(half) :].sum() < _RARE)
 
 
 def ranked(run: Run, seed: int, k: int) -> Run:

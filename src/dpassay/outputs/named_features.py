@@ -220,6 +220,8 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
 _OTHERS = ("blocks", "block rows", "target")
 #: How the names of counted values begin, unless outputs have one value each.
 _TIMES = "the number of times that "
+#: Columns of a row whose sum names them, at most.
+_ADDED = 4
 #: And how those of values in any column do.
 _OCCURRENCES = "the number of occurrences of "
 #: What a text contains, by the part that it is split into.
@@ -413,8 +415,11 @@ def _words_of_place(table: LeafTable, first: int) -> str:
         if column == "the output":
             return column
         return f"x{place}" if column == "the items" else f"item {place} of {column}"
-    alone = table.place[table.owner == table.owner[first]].max() == 0
-    return "the sum of all numbers" if alone else f"the sum of the numbers in row {place}"
+    own = (table.owner == table.owner[first]) & (table.table == table.table[first])
+    if table.place[own].max() > 0:
+        return f"the sum of the numbers in row {place}"
+    names = [_column(table, k) for k in np.flatnonzero(own & np.isfinite(table.number)).tolist()]
+    return " + ".join(names) if len(names) <= _ADDED else "the sum of all numbers"
 
 
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:

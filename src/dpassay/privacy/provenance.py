@@ -64,7 +64,10 @@ class Origin(Record):
             names = f"{len(self.columns)} column{'s' * (len(self.columns) != 1)} without a name"
         if self.left_out:
             more = f" and {len(self.left_out) - 20:,} more" if len(self.left_out) > 20 else ""
-            names += f", without {', '.join(self.left_out[:20])}{more}"
+            left_out = [f"column {k}" if k.isdigit() else k for k in self.left_out[:20]]
+            if self.columns[0].isdigit() < (left_out[0] == "column 1"):  # as pandas' index
+                left_out[0] += " (it has no name)"
+            names += f", without {', '.join(left_out)}{more}"
         cells = "1 cell" if self.missing == 1 else f"{self.missing:,} cells"
         blank = f", {cells} without a value" if self.missing else ""
         return (

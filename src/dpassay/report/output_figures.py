@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -103,7 +104,7 @@ def _discrete_losses(
         rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
     title, what = "Output probabilities", "each output comes"
     if of_feature:
-        title, what = "Output probabilities, by value", f"{curve.part} takes each value"
+        title, what = "Output probabilities, by value", f"each value of {curve.part} comes"
     shade: dict[str, Any] = {"inside": inside, "part": " · ".join(first)}
     masses = figure(
         f"{key}-masses",
@@ -165,6 +166,7 @@ def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figu
     if one is None or (seen := one.picture) is None:
         return []
     whole, named = seen.part == "the output", one.condition or "the event of the explanation"
+    named = re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: number(float(found[0])), named)
     title = f"Where it shows: {seen.part}"
     about = caption = f"The distribution on the two inputs of: {seen.part}, counted in draws."
     at = np.arange(seen.x.size) if seen.labels else np.array(some(seen.x.size))

@@ -172,7 +172,7 @@ class Verification(Shown, Tabular):
         rows = [("why", self.why)] if self.why else []
         rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
         if worst.cells:
-            others = f"all others together are {rounded_up(worst.unseen)} of the draws"
+            others = f"all others together are {rounded_up(worst.unseen, 100)}% of the draws"
             rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
         rows += [*explained(self.diagnosis), *file_rows(self.about), *note_rows(self.about)]
         rows.append(("scope", f"{where}, and no other inputs"))

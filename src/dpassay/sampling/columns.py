@@ -51,7 +51,7 @@ class Column:
     present: BoolArray | None = None  # None if no value is missing
     absent: BoolArray | None = None  # rows that lack the key, all of them missing; None if none do
     problem: str = ""  # why its cells cannot be read; refused if the column is used
-    slashes: str = ""  # how its dates are written where they have slashes: 31/12/2024 or 12/31/2024
+    slashes: str = ""  # how its dates are written: 31/12/2024, 12/31/2024, 05.03.2024 or 5.3.2024
 
     @property
     def rows(self) -> int:
@@ -299,17 +299,27 @@ def dates(cells: Any, slashes: str = "") -> tuple[AnyArray, str] | None:
     """Cells as dates or times, if all are in ISO 8601, or all as 31.12.2024, 31/12/2024 or 12/31/2024.
 
     Slashes are read where one of the two readings fits all cells, or as `slashes` says; how is returned.
+    So is whether dates with points have leading zeros (05.03.2024) or not (5.3.2024); not both do.
     """
-    written = re.match(r"[0-9]{2}([./])[0-9]{2}\1[0-9]{4}", cells[0].as_py())
+    written = re.match(r"[0-9]{1,2}([./])[0-9]{1,2}\1[0-9]{4}", cells[0].as_py())
     if written is None:
         iso = _iso_dates(cells)
         return None if iso is None else (iso, "")
     pa, mark = pyarrow_for("reading text", "compute"), re.escape(written[1])
+    matches, rewrite = pa.compute.match_substring_regex, pa.compute.replace_substring_regex
+    ways = _ORDERS
+    if written[1] == ".":
+        zeros, short = (
+            pa.compute.any(matches(cells, one)).as_py()
+            for one in (r"^0[1-9]\.|\.0[1-9]\.", r"^[1-9]\.|\.[1-9]\.")
+        )
+        if zeros and short:
+            return None
+        ways = {"05.03.2024" * zeros + "5.3.2024" * short: _ORDERS["31/12/2024"]}
+        cells = rewrite(rewrite(cells, r"^([1-9])\.", r"0\1."), r"\.([1-9])\.", r".0\1.")
     pattern = f"^([0-9]{{2}}){mark}([0-9]{{2}}){mark}([0-9]{{4}})"
-    if not pa.compute.all(pa.compute.match_substring_regex(cells, f"{pattern}([ T].*)?$")).as_py():
+    if not pa.compute.all(matches(cells, f"{pattern}([ T].*)?$")).as_py():
         return None
-    ways = {"": _ORDERS["31/12/2024"]} if written[1] == "." else _ORDERS
-    rewrite = pa.compute.replace_substring_regex
     readings = ((_iso_dates(rewrite(cells, pattern, order)), way) for way, order in ways.items())
     found = [(one, way) for one, way in readings if one is not None and slashes in ("", way)]
     return found[0] if len(found) == 1 else None

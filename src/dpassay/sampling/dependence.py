@@ -20,6 +20,8 @@ from dpassay.sampling.repeated_draws import MANY, copied, distinct
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0
+#: The z-score of a correlation across the sides (p < 1e-9, also for skewed counts).
+_ACROSS = 8.0
 #: Columns looked at: of numbers, and of words.
 _COLUMNS, _WORDS = 512, 50
 #: Divisors of all counts are refused, or doubted, where their chance is below.
@@ -30,9 +32,11 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
     """Signs of dependence between draws, in the order they came, as sentences."""
     if min(len(p), len(q)) < 20:
         return
+    alone = True
     for name, side in (("first", p[:_ROWS]), ("second", q[:_ROWS])):
         r, where = _most_correlated(side)
         if r:
+            alone = False
             yield (
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}). Every guarantee assumes independent draws"
@@ -51,6 +55,50 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
         )
     if shared := shared_rows(p[:_ROWS], q[:_ROWS]):
         yield f"{shared}, digit for digit: the two sides seem to share their randomness"
+    elif alone and not labels_like(p, q) and (same := _same_noise(p, q)):
+        yield (
+            f"{same}: the two sides seem to share their randomness, as with one seed for both. Every "
+            "guarantee assumes independent draws"
+        )
+
+
+@np.errstate(over="ignore", invalid="ignore")  # of the largest doubles
+def _same_noise(p: Outputs, q: Outputs) -> str:
+    """Why both sides seem to hold the same noise, row by row; empty if they do not.
+
+    Ranks of numbers in the order they came are correlated. Those of sorted rows always are, and say
+    nothing: there the same noise leaves differences, or ratios, that are all the same.
+    """
+    if p.structures != q.structures:
+        return ""
+    n = min(len(p), len(q), _ROWS)
+    for code, template in enumerate(p.structures[:50]):
+        rows = np.flatnonzero((p.all_codes[:n] == code) & (q.all_codes[:n] == code))
+        columns = number_columns(template)[:_COLUMNS] if rows.size >= 20 else ()
+        names = _names(template)
+        for column in columns:
+            both = np.column_stack([side[rows].value_of(column) for side in (p, q)])
+            if how := _alike(*both[np.isfinite(both).all(axis=1)].T):
+                of = f" of column {names.get(column, column + 1)}" if len(columns) > 1 else ""
+                return f"numbers{of} in the same row of both sides {how}"
+    return ""
+
+
+def _alike(x: FloatArray, y: FloatArray) -> str:
+    """How numbers beside each other are more alike than those of independent draws; empty if not."""
+    a, b = _ranks(x), _ranks(y)
+    if a is not None and b is not None:
+        r = float(np.dot(a, b) / math.sqrt(np.dot(a, a) * np.dot(b, b)))
+        if abs(r) * math.sqrt(x.size) > _ACROSS:
+            return f"are correlated (by ranks {r:+.2f})"
+    for gaps in (np.diff(np.sort(x)), np.diff(np.sort(y))):
+        if x.size < 20 or 2 * np.count_nonzero(gaps) < x.size or gaps.std() < 0.1 * gaps.mean():
+            return ""  # few different numbers, or row numbers
+    for same, ratio in ("difference", 1.0), ("ratio", y.std() / x.std()):
+        apart = y - ratio * x
+        if np.mean(np.abs(apart - np.median(apart)) <= 1e-9 * np.abs(x).max()) > 0.9:
+            return f"have one and the same {same}"
+    return ""
 
 
 def _most_correlated(side: Outputs) -> tuple[float, str]:
@@ -128,16 +176,21 @@ def _kind_ranks(side: Outputs) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _lag_one(values: FloatArray) -> float:
-    """The correlation of the ranks of successive values; 0 for a constant or a sorted file."""
-    values = np.asarray(values, dtype=float)
+    """The correlation of the ranks of successive values; 0 where these say nothing."""
+    ranks = _ranks(np.asarray(values, dtype=float))
+    return 0.0 if ranks is None else float(np.dot(ranks[1:], ranks[:-1]) / np.dot(ranks, ranks))
+
+
+def _ranks(values: FloatArray) -> FloatArray | None:
+    """Ranks of values, centred; None for a constant or a sorted file."""
     if np.all(values[:-1] <= values[1:]) or np.all(values[:-1] >= values[1:]):
-        return 0.0  # constant, or sorted: the order says nothing about the draws
+        return None  # constant, or sorted: the order says nothing about the draws
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if values.size - counts.max() < max(20, min(0.4 * values.size, 100), 0.1 * values.size):
-        return 0.0  # nearly constant: a few rare values side by side would look like a correlation
+        return None  # nearly constant: a few rare values side by side would look like a correlation
     ranks = (np.cumsum(counts) - counts)[place]  # ties share the place of the first of them
-    centred = ranks - ranks.mean()
-    return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
+    centred: FloatArray = ranks - ranks.mean()
+    return centred
 
 
 def _only_output(side: Outputs) -> str:

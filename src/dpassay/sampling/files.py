@@ -4,9 +4,9 @@ All formats hold the same table if they hold the same content (docs/outputs.md s
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
 - A cell without a value is an outcome, None. A row of JSON may also lack a key, as dictionaries do.
-- Dates are such if every cell of their column is: in ISO 8601, as 31.12.2024, as 31/12/2024 or 12/31/2024
-  where one of these two fits all cells. Times are in UTC, to the microsecond. Words and numbers may share
-  a column. Strings in binary formats are read as cells of text are.
+- Dates are such if every cell of their column is: in ISO 8601, as 05.03.2024 or all as 5.3.2024, as
+  31/12/2024 or 12/31/2024 where one of these two fits all cells. Times are in UTC, to the microsecond.
+  Words and numbers may share a column. Strings in binary formats are read as cells of text are.
 - Text has a header if no cell of its first row is a number, a date, a boolean or missing, and if some
   column below holds no words, or else no cell of the first row occurs again in its column. Two files
   may also have a header of years or codes (`text_tables.header_of_values`).
@@ -57,8 +57,9 @@ from dpassay.sampling.identifiers import (
     one_value_each,
     refuse_identifiers,
     refuse_long,
+    refuse_periodic,
 )
-from dpassay.sampling.text_tables import PLAIN, Marks
+from dpassay.sampling.text_tables import PLAIN, WRITTEN_DATE, Marks
 
 #: Of the first ROWS numbers digits are counted: how many are needed, and how many must differ.
 _NUMBERS, _DISTINCT = 100, 20
@@ -98,10 +99,11 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
                 "If the two were rounded differently after the release, that alone tells them apart, and "
                 "a violation says nothing about the mechanism: round both in the same way"
             )
-        if all(map(_slashed, columns)):
+        if all(map(_unread_dates, columns)):
             yield (
                 f"column {name!r} holds dates such as {columns[0][0]!r} that are read as text, since the "
-                "day or the month may come first: write them as 2024-12-31 in both files"
+                "day or the month may come first, or they are written in several ways: write them as "
+                "2024-12-31 in both files"
             )
         if several and _disjoint([c[:ROWS] for c in columns]) and _disjoint(columns):
             yield (
@@ -111,10 +113,9 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
             )
 
 
-def _slashed(column: AnyArray) -> bool:
-    """Whether the cells at the top of a column are dates with slashes that were read as text."""
-    pattern = re.compile("[0-9]{2}/[0-9]{2}/[0-9]{4}([ T].*)?")
-    return all(isinstance(v, str) and pattern.fullmatch(v) for v in column[:FEW])
+def _unread_dates(column: AnyArray) -> bool:
+    """Whether the cells at the top of a column are dates that were read as text."""
+    return all(isinstance(v, str) and re.fullmatch(WRITTEN_DATE, v) for v in column[:FEW])
 
 
 def _disjoint(columns: Sequence[AnyArray]) -> bool:
@@ -145,7 +146,7 @@ def _kinds(a: Column, b: Column) -> _Written:
 
 
 def _slashes(a: Column, b: Column) -> _Written:
-    """Dates with slashes whose day comes first in one file, and whose month does in the other."""
+    """Dates whose day comes first in one file, and whose month does in the other; leading zeros."""
     both = a.slashes and b.slashes and a.slashes != b.slashes
     return (f"dates such as {a.slashes}", f"such as {b.slashes}") if both else None
 
@@ -332,6 +333,8 @@ def _matched(
         names = one_value_each(p, q)
         for side in (p, q):
             refuse_long(side, names, unwanted)
+    for side in (p, q):
+        refuse_periodic(side)
     p, q = _chosen(p, q, wanted, unwanted)
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
@@ -346,7 +349,7 @@ def _matched(
 
 
 def _as_dates(a: Column, b: Column) -> Column:
-    """A column of dates with slashes of which both orders fit: in the order of the other file."""
+    """A column of dates with slashes that both orders fit: in the order of the other file."""
     if not b.slashes or a.slashes or a.kinds.keys() != {"words"}:
         return a
     found = dates(pyarrow_for("reading text").array(a.values.tolist()), b.slashes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
@@ -9,12 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpassay._typing import AnyArray
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, as_objects
 from dpassay.sampling.text_tables import WRITTEN_DATE
 
 FEW = 20  # rows from which an order is no accident
 ROWS = 5000  # at the top of a table, which are looked at
+#: What repeats in a fixed order is refused where the chance of that is below, for independent rows.
+_PERIODIC = 1e-9
 
 
 def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
@@ -101,6 +105,50 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
                 f"p.groupby({name!r})], …){why * bool(told)}. If every row is a release of its own, "
                 f"delete {side.column(name)} from both tables"
             )
+
+
+def refuse_periodic(side: Content) -> None:
+    """Refuse a table with columns that repeat in a fixed order, as labels of rows of one release do.
+
+    So does a long table without the column that numbers releases.
+    """
+    arrays = {n: c.array() for n, c in zip(side.called, side.columns, strict=True)}
+    periods = {name: k for name, cells in arrays.items() if (k := _period(cells))}
+    if not periods or len(periods) == len(arrays):
+        return
+    labels, k = list(periods), math.lcm(*periods.values())
+    repeats, no_output, them = (
+        ("repeats", "is no output", "it")
+        if len(labels) == 1
+        else ("repeat", "are no outputs", "them")
+    )
+    raise UnreadableFile(
+        f"{enumerated(labels)} of {side.shown} {repeats} in the same order every "
+        f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. If a release is "
+        f"{k} rows, they are not independent: write one row a release, as pandas' "
+        f"assign(release=np.arange(len(p)) // {k}).pivot(index='release', columns={_few(labels)}) does "
+        "(then wide.columns = wide.columns.map(str) before to_csv), or give tables, "
+        f"from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // {k})], …). "
+        f"If every row is a release of its own, and {enumerated(labels)} {no_output}, delete {them} from "
+        "both tables"
+    )
+
+
+def _period(cells: AnyArray) -> int:
+    """After how many rows, two or more, a column repeats in the same order; 0 if chance may do that.
+
+    Rows that are independent of each other are in each order of their values with the same probability.
+    A column of d different values that repeats after k rows is one of at most d^k of these orders.
+    """
+    n = len(cells)
+    again = cells[1 : min(n // 2, ROWS) + 1] == cells[:1]
+    for k in (np.flatnonzero(again) + 1).tolist() if n >= 2 * FEW else ():
+        if np.all(cells[k : k + FEW] == cells[:FEW]) and np.all(cells[k:] == cells[:-k]):
+            counts = Counter(map(repr, cells.tolist())).values()
+            orders = math.lgamma(n + 1) - sum(math.lgamma(count + 1) for count in counts)
+            rare = k * math.log(len(counts)) - orders < math.log(_PERIODIC / n)
+            return k if rare and len(counts) > 1 else 0
+    return 0
 
 
 def _is_constant(column: Column) -> bool:

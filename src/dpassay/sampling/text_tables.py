@@ -374,7 +374,7 @@ def _refuse_grouped(cells: Any) -> None:
 def _typed(cells: Any, marks: Marks) -> tuple[AnyArray, str]:
     """Cells with a value: numbers, booleans, dates, or objects if there are words among them.
 
-    With how dates are written, if they have slashes.
+    With how dates are written, if not in ISO 8601.
     """
     if len(cells) == 0:
         return as_objects(()), ""
