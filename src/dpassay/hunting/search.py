@@ -5,9 +5,9 @@ gives those four times the draws. The largest of many noisy predictions is mostl
 by draws of its own, and earlier predictions of a pair are dropped. The best of the first step are tried
 ahead of the others.
 
-Where the mechanism's randomness can be repeated (`common_random_numbers`), the first step compares outputs with common
-random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
-by coordinate ascent on that difference.
+Where the mechanism's randomness can be repeated, the first step compares outputs with common random
+numbers (`common_random_numbers`), which ranks hundreds of pairs for what a few cost otherwise; others are
+made of the best by coordinate ascent on that difference.
 
 Few draws do not show what happens in one output of a hundred: all steps have draws in proportion to the
 budget.
