@@ -129,7 +129,8 @@ class Goal:
             return None
         share = TRAIN if self.train is None else self.train
         found = math.ceil(held / (1 - share))
-        return max(held + training(found, self.train), held + FEWEST_LEARN, LEAST)
+        learn = training(found, self.train)
+        return max(min(found, held + learn + 1), held + FEWEST_LEARN, LEAST)
 
     def plan(self, held: int | None, **found: Any) -> Plan:
         """The plan of which so many draws test."""
