@@ -189,3 +189,14 @@ def test_the_words_of_a_threshold_select_the_outputs_that_were_counted(centre, p
     holds = {"≥": np.greater_equal, "≤": np.less_equal, "<": np.less, ">": np.greater}[sign]
     i, _, j, _ = verdict.witness.in_all_rows
     assert [holds(x, float(threshold)).sum() for x in (p, q)] == [i, j]
+
+
+def test_words_except_values_that_repeat_and_are_not_in_the_event():
+    """A sum among doubles that repeats now and then has a key of its own, in no interval of others."""
+
+    def release(x, size, rng):
+        return np.column_stack([np.full(size, x), np.round(45 + 16 * rng.laplace(size=size), 3)])
+
+    witness = dp.audit(release, (8.2, 17.1), "eps=1", n=20_000, rng=2).witness
+    if max(witness.p, witness.q) < 1:
+        assert "but not (17.1, " in witness.event.words or "but not (8.2, " in witness.event.words

@@ -14,7 +14,7 @@ PAIR = (0.0, 1.0)
 def quantile_samples(law_p, law_q, n=20_001):
     """Deterministic "samples": what the quantiles of the two laws say, without luck."""
     u = (np.arange(n) + 0.5) / n
-    return dp.from_samples(law_p.ppf(u), law_q.ppf(u))
+    return dp.from_samples(law_p.ppf(u), law_q.ppf(u)[::-1])
 
 
 # --- estimate

@@ -47,7 +47,7 @@ def test_without_perturbation_all_thresholds_give_the_neyman_pearson_curve():
 
 def test_estimate_without_luck():
     u = (np.arange(20_000) + 0.5) / 20_000
-    samples = dp.from_samples(stats.norm(1).ppf(u), stats.norm(0).ppf(u))
+    samples = dp.from_samples(stats.norm(1).ppf(u), stats.norm(0).ppf(u)[::-1])
     curve = dp.tradeoff.estimate(samples, confidence=None)
     exact = zoo.Gaussian().tradeoff(ALPHA, PAIR)
     assert np.abs(curve(ALPHA) - exact).max() < 0.006  # what the bandwidth for so many draws costs

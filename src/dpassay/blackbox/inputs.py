@@ -116,7 +116,8 @@ class Text(Cell):
     alphabet: str | None = None
 
     def __post_init__(self) -> None:
-        self._set(longest=checks.whole("longest", self.longest))
+        remedy = "entries from a list are a Table with a column Category([…])"
+        self._set(longest=checks.whole("longest", self.longest, remedy=remedy))
         text = isinstance(self.alphabet, str) and len(set(self.alphabet)) >= 2
         if self.alphabet is not None and not text:
             got = checks.shown(self.alphabet)

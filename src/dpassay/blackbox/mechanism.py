@@ -352,6 +352,8 @@ def check_mechanism(mechanism: Any) -> Mechanism:
         if _accepts(signature, 1) or _accepts(signature, 2):
             wrapped = "…" if name == "lambda" else name
             hint = f"if it returns one output per call, wrap it: dp.from_function({wrapped})"
+            if list(signature.parameters)[1:] == ["size"]:
+                hint = "it lacks a third parameter, rng, to draw from: (data, size, rng)"
         raise InvalidInput(f"{name}{signature} is not a mechanism; {hint}")
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]

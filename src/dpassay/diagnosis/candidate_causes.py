@@ -129,7 +129,8 @@ class CandidateCauses:
         lost = any(one.kind in (Fault.SUPPRESSION, Fault.FAILURE) for one in found)
         found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
         if not found and self.event is not None:  # the witness is all there is
-            found = self._categorical(witnessed(self.event))
+            missing_too = self._suppression(self._structures[0], least=0.0)
+            found = missing_too + self._categorical(witnessed(self.event))
         spread = [one for one in found if one.kind is Fault.DATA_DEPENDENT_SCALE][:1]
         if spread and spread[0].facts["ratio"] > _LARGE_RATIO:  # which the bits and the ends follow
             of_shift = sorted(found, key=lambda one: one.kind in _FOLLOWING)
@@ -219,12 +220,14 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
-    def _suppression(self, kinds: Sequence[Template]) -> list[CandidateCause]:
-        """More values under a key of all outputs are missing on one input."""
+    def _suppression(
+        self, kinds: Sequence[Template], least: float | None = None
+    ) -> list[CandidateCause]:
+        """More values under a key of all outputs are missing on one input, enough to break the claim."""
         keys = frozenset.intersection(*(frozenset(missing_shares(one)) for one in kinds))
         shares = self._best(map(missing, sorted(keys)[:_COLUMNS]))
         best = max(shares, key=lambda one: one[1], default=None)
-        if best is None or not self._breaks(best[1]):
+        if best is None or best[1] <= (self.claim.value if least is None else least):
             return []
         suppressed = CandidateCause(Fault.SUPPRESSION, in_words(best[0]))
         also = self._categorical(suppressed.condition)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -271,7 +270,7 @@ class CrossFit:
         ends = (threshold, np.inf) if above else (-np.inf, np.nextafter(threshold, np.inf))
         inside = Intervals(*(np.array([end]) for end in ends))
         atoms = tuple(k for k, v in self._atoms_of(key).items() if ends[0] <= v < ends[1])
-        return replace(of_keys(layout, (), [(key, inside)]), whole=atoms)  # words that cover both
+        return of_keys(layout, (), [(key, inside)], repeated=atoms)
 
     @property
     def small_support(self) -> bool:

@@ -58,8 +58,8 @@ _PAID = (
 )
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "beside a curve numbers of guesses are fixed beforehand, which holds for every δ at once. A claim "
-    "of one ε and δ, or delta without a claim, learns it from the scores and often certifies more"
+    "beside a curve the numbers of guesses are fixed beforehand, so the bounds hold for every δ at once; "
+    "an audit of one ε and δ learns the number from the scores, and its certified ε is another one"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

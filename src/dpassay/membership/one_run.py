@@ -94,7 +94,8 @@ def one_run(
     claim       a claim about events, its text, or a privacy accountant; None for a lower bound of ε at
                 `delta`
     groups      a label a canary, such as its class, that depends neither on coins nor on scores: ε is
-                bounded for each group too, and all these bounds hold at once
+                bounded for each group too, and all these bounds hold at once. Results name groups by
+                their text: 1 is "1"
     guesses     how many coins are guessed, fixed before looking at the scores: the highest scores are
                 guessed to be included, the lowest to be left out, half of the guesses each; or a tuple
                 (to be included, to be left out). A list of such numbers: each is tested at its share of
@@ -181,8 +182,10 @@ def one_run(
         notes[:0] = _large_delta(certified) + [certified.group_note] * bool(certified.groups)
     if not reversed_scores and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
         notes.append(
-            "the guesses are right no more often than chance allows: nothing is certified. In another "
-            "run, the loss before training less the loss after it may tell more, if scores are losses"
+            "the guesses are right no more often than chance allows: nothing is certified. Check that "
+            "the model was trained on the canaries that these coins include (dataset()), no others. In "
+            "another run, the loss before training less the loss after it may tell more, if scores are "
+            "losses"
         )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries

@@ -213,7 +213,7 @@ def _profile(
     masses, least = grid.masses(), min(grid.cell_counts.n)
     epsilon = careful_epsilon(grid, held_out=not others)  # cells of a learned score are joined
     eps, alone = _epsilons(masses, epsilon, least)
-    capped = _capped(masses, epsilon)
+    exclusive, capped = _exclusive(masses, least), _capped(masses, epsilon)
     if grid.name == "polynomial":
         others = (*others, GridScore.of(grid.cell_counts))
     compared = [_bounded(one) for one in (grid, *others)]
@@ -224,6 +224,11 @@ def _profile(
     else:
         more = _unreliable(reach) if alone else (*rare, *_larger_losses(masses, epsilon, n))
         notes += (*alone, *more)
+        if not exclusive and _exclusive(grid.masses(one_sided=True), least):
+            notes += (
+                "μ is not reliable: some outputs have hardly any draws on one input, and if it never "
+                "produces them, the true μ is ∞",
+            )
     if learner.families[1]:
         notes += (
             "these are estimates for the values; an audit also tests the floating-point representation",
@@ -234,7 +239,7 @@ def _profile(
     about = replace(about, files=source.files)
     return Profile(
         epsilon=epsilon,
-        mu=_mu(both, least),
+        mu=math.inf if exclusive else _mu(both, least),
         spectrum=Spectrum(eps, _delta(masses, eps), about=about),
         renyi_curve=RenyiCurve(ORDERS, _renyi(capped), about=about),
         tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
@@ -250,6 +255,11 @@ def _delta(masses: Masses, eps: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(masses.delta(eps), masses.swap().delta(eps)))
 
 
+def _exclusive(masses: Masses, n: int) -> bool:
+    """Whether outputs came on one input alone, beyond chance: no Gaussian curve has those."""
+    return max(of_one_input(masses, n), of_one_input(masses.swap(), n)) > 0
+
+
 def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
     """A note where δ is clearly above 0 far beyond the estimate of ε."""
     delta = float(_delta(masses, np.array([2 * epsilon]))[0])
@@ -257,7 +267,8 @@ def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
         return ()
     return (
         f"ε ≈ {epsilon:.3g} is estimated from outputs that are frequent on both inputs. Outputs that are "
-        f"rare on one of them have a larger privacy loss: δ({2 * epsilon:.3g}) ≈ {delta:.2g}, not 0",
+        f"rare on one of them may have a larger privacy loss: δ({2 * epsilon:.3g}) ≈ {delta:.2g}, not 0 "
+        f"(of identical distributions {min(n):,} draws show up to about {1 / math.sqrt(min(n)):.2g})",
     )
 
 

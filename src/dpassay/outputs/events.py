@@ -210,10 +210,12 @@ def of_keys(
     whole: Sequence[int] = (),
     partial: Sequence[tuple[int, Intervals]] = (),
     otherwise: bool = False,
+    repeated: Sequence[int] = (),
 ) -> Event:
     """The event of some keys, and intervals of others.
 
-    Its words are such as a person can check: "output ≥ 3.21 or output is None".
+    Its words are such as a person can check: "output ≥ 3.21 or output is None". Keys of `repeated` values
+    belong to it, too, in the words of the intervals that hold them.
     """
     parts = []
     for key, test in partial:
@@ -223,7 +225,16 @@ def of_keys(
                 name, unit = "•", kind
         numbers = "output" if name == "•" else "•"
         text = _intervals_in_words(test, numbers, part.origins[layout.free(key)[0]], unit)
-        parts.append(text if numbers == "output" else f"output is {name} with {text}")
+        text = text if numbers == "output" else f"output is {name} with {text}"
+        but = [
+            k
+            for k in range(len(layout))
+            if k not in (*whole, *repeated) and _repeats(layout, k, key)
+        ]
+        column = part.values(int(layout.codes[key])).index(None)
+        values = (part.values(int(layout.codes[k]))[column] for k in but)
+        inside = [k for k, x in zip(but, values, strict=True) if test.holds(np.array([[x]]))[0]]
+        parts.append(f"{text} ({_excepted(layout, inside)})" if inside else text)
     if len(parts) > _LISTED:
         rest = len(parts) - _LISTED + 1
         parts[_LISTED - 1 :] = [f"one of {rest} more such kinds of output"]
@@ -244,7 +255,7 @@ def of_keys(
     return Event(
         words=words + free,
         layout=layout,
-        whole=tuple(whole),
+        whole=(*whole, *repeated),
         partial=tuple(partial),
         otherwise=otherwise,
     )
@@ -269,7 +280,7 @@ def abridged_keys(event: Event) -> list[int]:
 
 def _repeats(layout: Layout, key: int, free: int) -> bool:
     """Whether a key is one with values that repeat in place of the free numbers of another."""
-    if layout.part(key) is not layout.part(free):
+    if key == free or layout.part(key) is not layout.part(free):
         return False
     values = (layout.part(k).values(int(layout.codes[k])) for k in (key, free))
     return all(b is None or a == b for a, b in zip(*values, strict=True))
@@ -299,10 +310,16 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
     if not free:
         return names, ""
     others = (k for k in range(len(layout)) if k not in keys)
-    but = [layout.words(k) for k in others if any(_repeats(layout, k, key) for key in free)]
+    but = [k for k in others if any(_repeats(layout, k, key) for key in free)]
+    return names, f" (• is any number{f', {_excepted(layout, but)}' if but else ''})"
+
+
+def _excepted(layout: Layout, keys: Sequence[int]) -> str:
+    """Values that repeat, which are keys of their own and not in an event."""
+    but = [layout.words(k) for k in keys]
     if len(but) > _LISTED:
         but = [", ".join(but[: _LISTED - 1]), f"{len(but) - _LISTED + 1} other repeated values"]
-    return names, f" (• is any number{f', but not {_or(but)}' if but else ''})"
+    return f"but not {_or(but)}"
 
 
 def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:

@@ -26,7 +26,7 @@ from dpassay.records import Record
 #: Powers of two that are told apart, and bits of a double.
 _TOPS, BITS = 80, 53
 #: The lowest set bit of 0 and of −0, beyond those of all doubles.
-_ZERO, _MINUS_ZERO = 2000, 2001
+ZERO, _MINUS_ZERO = 2000, 2001
 #: The highest bit of any double.
 _LARGEST = 1023
 #: How many cells there are: one for each sign, power and lowest bit, and two for zeros.
@@ -45,7 +45,7 @@ def powers(values: FloatArray) -> tuple[IntArray, IntArray]:
     low, top = unit + _place(digits & -digits), unit + _place(digits)
     zero = digits == 0
     if zero.any():
-        low[zero] = np.where(raw[zero] < 0, _MINUS_ZERO, _ZERO)
+        low[zero] = np.where(raw[zero] < 0, _MINUS_ZERO, ZERO)
         top[zero] = 0
     return low, top
 
@@ -99,7 +99,7 @@ class Bits(Record):
             low, top = powers(numbers)
             place = np.clip(top - self.origins[k] + _TOPS // 2, 0, _TOPS - 1)
             cell = (np.signbit(numbers) * _TOPS + place) * BITS + np.clip(top - low, 0, BITS - 1)
-            found[:, k] = np.where(low >= _ZERO, low - _ZERO + CELLS - 2, cell)
+            found[:, k] = np.where(low >= ZERO, low - ZERO + CELLS - 2, cell)
         return found
 
     def words(self, column: int, cell: int) -> str:
@@ -141,7 +141,7 @@ class LowestBit(Record):
         edge = int(np.floor(exponent) if below else np.ceil(exponent))
         zero = "0 or not there" if self.mixed else "0"
         if edge > _LARGEST:  # only 0 is beyond
-            every = "anything" if edge >= _ZERO else f"not {zero}"
+            every = "anything" if edge >= ZERO else f"not {zero}"
             return f"{self.name} is {every if below else zero}"
         if below:
             return f"the lowest set bit of {self.name} is {power(edge)} or smaller"

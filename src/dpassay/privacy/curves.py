@@ -261,6 +261,10 @@ class Spectrum(Shown, Tabular):
         checks.real("delta", delta, at_least=0.0, at_most=1.0)
         inside = np.flatnonzero(self.y <= delta)
         if inside.size == 0:
+            warn(
+                f"δ(ε) is above {delta:g} on the whole grid of this curve, which ends at ε = "
+                f"{self.x[-1]:g}: ∞ is returned. Give a grid that ends later (epsilons=)"
+            )
             return math.inf
         k = int(inside[0])
         if k == 0:
@@ -280,7 +284,7 @@ class Spectrum(Shown, Tabular):
     def chart(self, *, log: bool = False, **others: Any) -> Any:
         """An Altair chart of δ(ε), with the certified curve, and other spectra or claims by name.
 
-        With `log` the axis of δ is logarithmic, from 10⁻⁸ or the smallest δ of this curve on.
+        With `log` the axis of δ is logarithmic, from 10⁻⁸ or the smallest δ of these curves on.
         """
         from dpassay import charts
 
@@ -298,7 +302,8 @@ class Spectrum(Shown, Tabular):
         band = None
         if self.upper is not None and self.lower is not None:
             band = self.x, self.lower, self.upper
-        least = max(float(np.min(self.y, where=self.y > 0, initial=1.0)), 1e-8) if log else None
+        shown = np.array([self.y] if self.lower is None else [self.y, self.lower])
+        least = max(float(np.min(shown, where=shown > 0, initial=1.0)), 1e-8) if log else None
         return charts.spectrum(lines, band=band, log_from=least)
 
     def __str__(self) -> str:

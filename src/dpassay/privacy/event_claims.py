@@ -164,7 +164,7 @@ class Claim(Record):
 
         >>> import dpassay as dp
         >>> round(dp.GaussianDP(1.0).epsilon_at(1e-5), 3), round(dp.claim("rho=0.5").epsilon_at(1e-5), 3)
-        (4.377, 4.816)
+        (4.377, 4.728)
         """
 
         def allowed(epsilon: float) -> bool:

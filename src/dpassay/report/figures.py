@@ -131,6 +131,11 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             f"its {percent(verdict.confidence)} confidence {'box' if tested is None else 'region'}; the "
             "verdict rests on its own test, not on the picture."
         )
+        if curve is not None and box[3] < float(curve(min(box[1], 1.0))):
+            caption.append(
+                "The witness lies below the estimated curve: the estimates here, made from training "
+                "draws and one score, miss what it shows. The mechanism is less private than they say."
+            )
         often = point[0], 1 - point[1]
         if max(often) < _CORNER or min(often) > 1 - _CORNER:
             kind = "rare" if max(often) < _CORNER else "frequent"

@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 #: What is said where no score was learned.
 UNLEARNED = (
-    "no score separated the two inputs better than chance on training draws: their outputs hardly "
-    "differ, or differ in a way that this audit does not look at. If you know what to look at, "
-    "give it as a feature: features=[…] in Python, --feature on the command line"
+    "no score separated the two inputs better than chance on the training draws (by default a quarter): "
+    "outputs hardly differ, these draws are too few, or they differ in a way that this audit does "
+    "not look at. If you know what to look at, give it as a feature: features=[…] in Python, --feature "
+    "on the command line"
 )
 #: The end of the note of verdicts that share an error probability.
 SHARED = "claims share the error probability equally"

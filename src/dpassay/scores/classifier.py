@@ -178,7 +178,7 @@ def check_classifier(given: Any) -> None:
                 "dp.KernelDensity goes into bandwidth= of dp.pure, dp.tradeoff and dp.renyi.Softmax"
             )
         raise InvalidInput(
-            "loss takes the name of a score (the API page of dp.audit lists them) or a classifier; "
+            "loss takes the name of a score, such as 'kde', 'knn' or 'logistic', or a classifier; "
             f"a classifier must be one of {', '.join(map(repr, PRESETS))} or have fit and predict_proba "
             f"(or decision_function; score_samples, if it estimates a density), got "
             f"{checks.shown(given)}; {remedy}"

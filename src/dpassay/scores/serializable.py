@@ -32,6 +32,7 @@ from dpassay.outputs.representations import (
     BITS,
     CELLS,
     COLUMNS,
+    ZERO,
     Bits,
     Characters,
     LowestBit,
@@ -239,6 +240,10 @@ def fit_tables(name: str, training: Training) -> SerializableScore:
     columns, codes, values, beyond = [], [], [], name != "bits"
     for column in range(rows[0].shape[1]):
         a, b = _counted(rows[0][:, column], rows[1][:, column])
+        if (
+            isinstance(features, Bits) and features.mixed
+        ):  # whether a number is there is no bit of it
+            a[CELLS - 2 : CELLS - 1] = b[CELLS - 2 : CELLS - 1] = 0
         weight = _weight(a, b)
         if weight > 0:
             beyond = beyond or _beyond_values(a, b)
@@ -262,6 +267,8 @@ def _lowest_bit(p: Outputs, q: Outputs) -> SerializableScore:
     for column in range(min(width, COLUMNS)):
         own = (np.asarray(side.numbers[:, column], dtype=float) for side in (p, q))
         a, b = _counted(*(powers(numbers)[0] + 1100 for numbers in own))
+        if len(p.structures) > 1:  # whether a number is there is no bit of it
+            a[ZERO + 1100 :] = b[ZERO + 1100 :] = 0
         found.append(_largest_z(a, b))
     column = int(np.argmax(np.abs(found)))
     z = found[column]
@@ -276,6 +283,8 @@ def _lowest_bit(p: Outputs, q: Outputs) -> SerializableScore:
 def _largest_z(a: IntArray, b: IntArray) -> float:
     """The z-score of the tail that differs most; positive if small values lean to the first side."""
     n, m = a.sum(), b.sum()
+    if not n or not m:
+        return 0.0
     below = np.cumsum(a), np.cumsum(b)
     best = 0.0
     for x, y, sign in ((*below, 1.0), (n - below[0], m - below[1], -1.0)):
@@ -296,10 +305,9 @@ def _counted(a: AnyArray, b: AnyArray) -> tuple[IntArray, IntArray]:
 
 def _weight(a: IntArray, b: IntArray) -> float:
     """1 − (what chance makes of X²)/X², 0 if X² is not beyond chance."""
-    both = (a + b)[a + b > 0]
-    if both.size < 2:
+    both, n, m = (a + b)[a + b > 0], a.sum(), b.sum()
+    if both.size < 2 or not n or not m:
         return 0.0
-    n, m = a.sum(), b.sum()
     x2 = float(np.sum((a[a + b > 0] * np.sqrt(m / n) - b[a + b > 0] * np.sqrt(n / m)) ** 2 / both))
     free = both.size - 1
     if x2 <= free + _BEYOND * np.sqrt(2.0 * free):
