@@ -36,7 +36,7 @@ from dpassay._version import __version__
 from dpassay.errors import InvalidInput
 from dpassay.validation import probability, read_json, shown
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)

@@ -407,3 +407,13 @@ def test_few_rare_values_are_no_correlation():
     for _ in range(300):
         rare = np.where(rng.random((2, 250, 1)) < 0.1, rng.integers(1, 9, (2, 250, 1)), 0)
         assert not list(symptoms(canonical(rare[0]), canonical(rare[1])))
+
+
+@pytest.mark.parametrize(
+    "far", [lambda z: 1e10 + z, lambda z: 1.7e9 + 0.4 * z, lambda z: np.where(z > 6, 1e18, z)]
+)
+def test_independent_numbers_far_out_are_no_shared_noise(far, seeds):
+    rng = np.random.default_rng(seeds[0])
+    for sort in (np.asarray, np.sort):
+        p, q = (canonical(sort(far(x + rng.laplace(size=2000)))) for x in (0.0, 1.0))
+        assert not any("share their randomness" in one for one in symptoms(p, q))

@@ -512,3 +512,10 @@ def test_of_features_with_the_same_values_a_coordinate_is_named(value, words):
 
     witness = dp.audit(release, (0, 1), "mu=1", n=4000, rng=0).witness
     assert witness.event.words == words
+
+
+def test_a_feature_that_neither_half_found_is_none_of_the_search():
+    r = np.random.default_rng(47)
+    p, q = ([["a"] if r.random() < share else [] for _ in range(60)] for share in (0.02, 0.05))
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=1", loss="feature", rng=47)
+    assert not verdict.violated

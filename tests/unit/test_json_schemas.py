@@ -81,7 +81,7 @@ def test_results_of_libraries_validate(path):
         lambda v: v.update(extra=1),
         lambda v: v.pop("about"),
         lambda v: v["witness"].update(n_p=1.5),
-        lambda v: v["witness"].update(schema=2),
+        lambda v: v["witness"].update(schema=3),
         lambda v: v["witness"]["pair"].update(first={"$array": [1]}),
         lambda v: v["witness"]["event"].update(words=3),
     ],

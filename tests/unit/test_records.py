@@ -93,7 +93,7 @@ def test_html_is_escaped():
 def test_json_is_strict_and_carries_a_schema_version():
     text = dp.Estimate(value=math.nan, notion="ε", about=ABOUT).to_json()
     data = json.loads(text, parse_constant=lambda name: pytest.fail(name))
-    assert data["schema"] == 2
+    assert data["schema"] == 3
     assert data["type"] == "Estimate"
 
 

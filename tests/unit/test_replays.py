@@ -158,3 +158,15 @@ def test_a_replay_with_the_inputs_exchanged_is_blind():
     for one in (again, counted):
         assert one.tone == "blind"
         assert "exchange the two" in one.remedy
+
+
+def test_a_mended_mechanism_with_other_texts_is_replayed():
+    def bad(data, size, rng):
+        return [f"n{k}" for k in 3 * data + rng.integers(0, 4, size)]
+
+    def good(data, size, rng):
+        return [f"m{k}" for k in rng.integers(0, 4, size)]
+
+    verdict = dp.audit(bad, (0, 1), "eps=1", n=1000, rng=0)
+    assert verdict.violated
+    assert not dp.replay(verdict, good, n=1000, rng=1).violated

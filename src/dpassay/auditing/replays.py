@@ -17,6 +17,7 @@ from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.representations import Bits, LowestBit
 from dpassay.outputs.score_models import Features
+from dpassay.outputs.templates import NUMBER
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
 from dpassay.results.estimates import LowerBound
@@ -195,7 +196,12 @@ def _check_kinds(event: Event, source: Samples | Batch) -> None:
             alien = not any(features.values(side).any() for side in (source.p, source.q))
         case Features() | Layout() as known:
             kinds = {part.template for part in known.parts}
-            alien = not kinds & {*source.p.structures, *source.q.structures}
+            found = {*source.p.structures, *source.q.structures}
+            alien = not kinds & found
+            if isinstance(
+                source, Batch
+            ):  # a mechanism that was mended may release other texts or keys
+                alien = alien and (kinds == {NUMBER}) != (found == {NUMBER})
         case LowestBit(column=last) | Bits(columns=(*_, last)):
             alien = last >= max(side.numbers.shape[1] for side in (source.p, source.q))
         case _:

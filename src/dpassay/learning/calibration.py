@@ -82,6 +82,7 @@ def contradicted(
         residual: Whether the standard errors are those of residuals, which are smaller: the fit takes up
             the part of the noise that is constant or linear in its log-odds.
     """
+    chance = np.clip(chance, 1e-12, 1 - 1e-12)
     missed, weight, odds = first - drawn * chance, drawn * chance * (1 - chance), logit(chance)
     total = max(float(weight.sum()), 1e-300)
     odds = odds - weight @ odds / total

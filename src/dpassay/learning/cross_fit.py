@@ -367,6 +367,8 @@ class CrossFit:
         whole = fit("feature", self.training, rng=self.rng(3 * index + 2))
         assert isinstance(whole, SerializableScore)
         one, other, best = (x.score_function.feature for x in (there, back, whole))
+        if one is None or other is None:
+            return there, back
         if one != other:
             if not (_tells(there, b) and _tells(back, a)):
                 return there, back
@@ -384,12 +386,14 @@ class CrossFit:
         """A candidate fitted to all training draws.
 
         A classifier that then predicts the very draws it learned from worse than its halves predicted
-        each other's has stopped too early: one of the halves takes its place.
+        each other's has stopped too early, and a feature that does is not one that was judged: one of the
+        halves takes its place.
         """
         if index not in self._fitted:
             loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
-            if known is not None and isinstance(loss, ClassifierScore):
+            chosen = isinstance(loss, ClassifierScore) or self.names[index] == "feature"
+            if known is not None and chosen:
                 again = self._scored(loss)
                 losses = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
                 if losses[0] > losses[1]:

@@ -415,14 +415,6 @@ class ZeroConcentratedDP(DivergenceClaim):
     )
     _solved: ClassVar[FloatArray] = 1.0 + np.geomspace(0.02, 200.0, 24)
 
-    def epsilon_at(self, delta: float) -> float:
-        """As for every claim, or by the conversion of Canonne, Kamath & Steinke, at many more orders."""
-        found = super().epsilon_at(delta)
-        if self.delta > 0 or not 0 < delta < 1:
-            return found
-        orders = 1.0 + np.geomspace(0.01, 1e4, 2000)
-        return min(found, rdp_to_epsilon(orders, self.rho * orders, delta))
-
     def __post_init__(self) -> None:
         rho = checks.real("rho", self.rho, at_least=0.0)
         self._set(rho=rho, delta=checked_delta(self.delta))

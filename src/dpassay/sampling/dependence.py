@@ -89,14 +89,14 @@ def _alike(x: FloatArray, y: FloatArray) -> str:
     a, b = _ranks(x), _ranks(y)
     if a is not None and b is not None:
         r = float(np.dot(a, b) / math.sqrt(np.dot(a, a) * np.dot(b, b)))
-        if abs(r) * math.sqrt(x.size) > _ACROSS:
-            return f"are correlated (by ranks {r:+.2f})"
+        return f"are correlated (by ranks {r:+.2f})" if abs(r) * math.sqrt(x.size) > _ACROSS else ""
     for gaps in (np.diff(np.sort(x)), np.diff(np.sort(y))):
         if x.size < 20 or 2 * np.count_nonzero(gaps) < x.size or gaps.std() < 0.1 * gaps.mean():
             return ""  # few different numbers, or row numbers
-    for same, ratio in ("difference", 1.0), ("ratio", y.std() / x.std()):
+    spreads = [float(np.subtract(*np.quantile(side, [0.75, 0.25]))) for side in (x, y)]
+    for same, ratio in ("difference", 1.0), ("ratio", spreads[1] / max(spreads[0], 1e-300)):
         apart = y - ratio * x
-        if np.mean(np.abs(apart - np.median(apart)) <= 1e-9 * np.abs(x).max()) > 0.9:
+        if np.mean(np.abs(apart - np.median(apart)) <= 1e-6 * min(spreads)) > 0.9:
             return f"have one and the same {same}"
     return ""
 
@@ -196,15 +196,14 @@ def _ranks(values: FloatArray) -> FloatArray | None:
 def _only_output(side: Outputs) -> str:
     """The only output of a side, if it holds a number with many digits, as noise has; else empty.
 
-    Those are fractions with more than six decimal digits, or that are no multiple of 2⁻²⁰.
+    Those are numbers with more than six decimals, or that are no multiple of 2⁻²⁰.
     """
     first = np.asarray(side.numbers[0])
     if first.dtype.kind != "f" or distinct(side)[0].size > 1:
         return ""
     numbers = first[np.isfinite(first)].astype(float)
-    many = np.array([float(f"{x:.6g}") != x for x in numbers.tolist()], dtype=bool)
-    fractions = np.fmod(numbers, 1.0) != 0
-    return side.show(0) if np.any(fractions & (many | (np.fmod(numbers, 2.0**-20) != 0))) else ""
+    many = (np.round(numbers, 6) != numbers) | (np.fmod(numbers, 2.0**-20) != 0)
+    return side.show(0) if np.any(many & (np.fmod(numbers, 1.0) != 0)) else ""
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:

@@ -130,7 +130,7 @@ def refuse_periodic(side: Content) -> None:
         "(then wide.columns = wide.columns.map(str) before to_csv), or give tables, "
         f"from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // {k})], …). "
         f"If every row is a release of its own, and {enumerated(labels)} {no_output}, delete {them} from "
-        "both tables"
+        "both tables (choosing columns does not suffice: the rows stay in their order)"
     )
 
 
