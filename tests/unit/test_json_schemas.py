@@ -151,7 +151,7 @@ def _next_minor():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda v: v.update(schema=3), "schema version 3 is newer .* upgrade"),
+        (lambda v: v.update(schema=4), "schema version 4 is newer .* upgrade"),
         (lambda v: v.update(schema="2; import os"), "schema version '2; import os' is newer"),
         (lambda v: v.update(insight=1), "no field 'insight'; .* newer than this .* upgrade"),
         (lambda v: v["claim"].update(type="QuantumDP"), "unknown record type .* upgrade"),

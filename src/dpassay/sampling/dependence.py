@@ -202,7 +202,8 @@ def _only_output(side: Outputs) -> str:
     if first.dtype.kind != "f" or distinct(side)[0].size > 1:
         return ""
     numbers = first[np.isfinite(first)].astype(float)
-    many = (np.round(numbers, 6) != numbers) | (np.fmod(numbers, 2.0**-20) != 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that have no decimals
+        many = (np.round(numbers, 6) != numbers) | (np.fmod(numbers, 2.0**-20) != 0)
     return side.show(0) if np.any(many & (np.fmod(numbers, 1.0) != 0)) else ""
 
 
