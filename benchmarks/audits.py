@@ -292,7 +292,9 @@ def detectable(count: int = 400, n: int = 2000) -> str:
             found = runs(one_detection, range(count), build(actual), pair, claim, n, label=name)
             row.append(f"{np.mean(found):.3f}")
         rows.append(row)
-    return markdown(["mechanism", "smallest detectable", "caught", "with 1.25 × the excess"], rows)
+    return markdown(
+        ["mechanism", "smallest detectable", "detected", "with 1.25 × the excess"], rows
+    )
 
 
 @cache

@@ -320,14 +320,14 @@ class Certificate:
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.
 
-        Where an event shows a parameter that is smaller than that of another one by more than three
+        Where an event shows a parameter that is smaller than that of another one by more than two
         standard errors of the latter, its value is raised by the rest of the difference.
         """
         least = [test.detectable for test in self.tests]
         if len(least) == 1:
             return least
         seen = [power.shown(test.counts, test.claim) for test in self.tests]
-        most = max((v - 3 * error for v, error in seen if math.isfinite(error)), default=0.0)
+        most = max((v - 2 * error for v, error in seen if math.isfinite(error)), default=0.0)
         limit = self.tests[0].claim.largest
         return [
             min(one + max(most - value, 0.0), limit) if math.isfinite(one) else math.inf
