@@ -198,5 +198,5 @@ def test_words_except_values_that_repeat_and_are_not_in_the_event():
         return np.column_stack([np.full(size, x), np.round(45 + 16 * rng.laplace(size=size), 3)])
 
     witness = dp.audit(release, (8.2, 17.1), "eps=1", n=20_000, rng=2).witness
-    if max(witness.p, witness.q) < 1:
-        assert "but not (17.1, " in witness.event.words or "but not (8.2, " in witness.event.words
+    assert max(witness.p, witness.q) < 1  # a few sums repeated in training
+    assert "but not (17.1, " in witness.event.words or "but not (8.2, " in witness.event.words
