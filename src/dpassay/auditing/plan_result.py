@@ -14,7 +14,7 @@ from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, GaussianDP, gaussian_mu
 from dpassay.privacy.provenance import level
 from dpassay.results.estimates import SECOND
-from dpassay.sampling.budget import TRAIN, training
+from dpassay.sampling.budget import ENOUGH, TRAIN, training
 from dpassay.tables import Shown
 
 #: An audit makes no fewer draws a side, and learns from no fewer.
@@ -127,10 +127,11 @@ class Goal:
         """The draws of an audit of which so many test."""
         if held is None:
             return None
-        share = TRAIN if self.train is None else self.train
-        found = math.ceil(held / (1 - share))
-        learn = training(found, self.train)
-        return max(min(found, held + learn + 1), held + FEWEST_LEARN, LEAST)
+        if self.train is None:
+            found = min(math.ceil(held / (1 - TRAIN)), held + ENOUGH)
+        else:
+            found = math.ceil(held / (1 - self.train))
+        return max(found, held + FEWEST_LEARN, LEAST)
 
     def plan(self, held: int | None, **found: Any) -> Plan:
         """The plan of which so many draws test."""

@@ -97,7 +97,7 @@ def pick(
     parts: tuple[int, int],
     theta: float | None = None,
 ) -> IntArray:
-    """A pick for each bet: where to threshold, or the order that would have gained most."""
+    """The choice for each bet: the thresholds, or the order, that would have gained most."""
     bottom, top = parts
     found = []
     for bet in bets:
