@@ -14,10 +14,11 @@ import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import all_of, from_raw
-from dpassay.outputs.leaves import LeafTable
+from dpassay.outputs.leaves import LeafTable, _cents
 from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
 from dpassay.outputs.score_models import ScoreFunction, Steps
 from dpassay.results.verdict import Verdict
+from dpassay.scores import training
 from dpassay.scores.serializable import _steps, feature_curve
 from dpassay.scores.training import best_features
 
@@ -519,3 +520,46 @@ def test_a_feature_that_neither_half_found_is_none_of_the_search():
     p, q = ([["a"] if r.random() < share else [] for _ in range(60)] for share in (0.02, 0.05))
     verdict = dp.audit(dp.from_samples(p, q), claim="eps=1", loss="feature", rng=47)
     assert not verdict.violated
+
+
+def test_limits_are_near_those_of_all_thresholds(seed):
+    """Only some thresholds are compared, and of every feature one that is nearly the best."""
+    rng = np.random.default_rng(seed)
+    n, m, z2 = 700, 600, 12.0
+    columns = [
+        rng.laplace(size=n + m) + np.repeat([1.0, 0.0], [n, m]),
+        np.round(rng.exponential(np.repeat([1.0, 1.5], [n, m]))),
+        -np.abs(rng.normal(size=n + m)) * np.repeat([1.0, 2.0], [n, m]),
+        np.full(n + m, 3.0),
+    ]
+    some = np.sort(rng.permutation(n + m)[:500])  # a feature that other outputs lack
+    owner = np.concatenate([np.arange(n + m)] * 4 + [some])
+    key = np.repeat(np.arange(5, dtype=np.uint64), [*[n + m] * 4, some.size])
+    value = np.concatenate([*columns, columns[0][some]])
+    found = {k: limit for limit, k, _ in training._limits(owner, key, value, n, m, z2, 10)}
+    whole = np.zeros(n + m)
+    whole[some] = columns[0][some]
+    for k, x in enumerate([*columns, whole]):
+        best = -np.inf
+        for t in np.unique(x[x != 0]):
+            held = x >= t if t > 0 else x <= t
+            a, b = np.count_nonzero(held[:n]), np.count_nonzero(held[n:])
+            if min(a + b, n + m - a - b) < 4:
+                continue
+            p, q, sizes = a / n, b / m, (n, m)
+            if p < q:
+                p, q, sizes = q, p, (m, n)
+            for high, low, of in ((p, q, sizes), (1 - q, 1 - p, sizes[::-1])):
+                best = max(
+                    best, *training._limit(*map(np.array, ([high], of[:1], [low], of[1:])), z2)
+                )
+        if k == 3:
+            assert 3 not in found  # a constant tells nothing
+        else:
+            assert 0.95 * best <= found[k] <= best + 1e-8
+
+
+def test_cents_are_those_of_amounts_with_two_decimals():
+    x = np.array([12.34, 1e6 + 0.07, 12345678.912, 3.0, 0.1234])
+    assert _cents(x).tolist()[:2] == [34.0, 7.0]
+    assert np.isnan(_cents(x)[2:]).all()

@@ -263,7 +263,12 @@ def _of_columns(
 def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Statistics of the numbers of each column, and of all values of it that are not numbers."""
     t, places = _of_columns(t, 8, len(STATISTICS), wanted)
-    found = [_summary(t, places)]
+    found = []
+    for rows in _single_and_many(t) if places is None else [np.arange(len(t))]:
+        owner, key, value, leaf, place = _summary(
+            t.where(rows) if rows.size < len(t) else t, places
+        )
+        found.append((owner, key, value, rows[leaf], place))
     texts = np.flatnonzero(~np.isfinite(t.number))  # how many, and how many different ones
     order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
     at = changes(t.groups[order])
@@ -281,6 +286,13 @@ def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     return owner, key, value, leaf, place
 
 
+def _single_and_many(t: LeafTable) -> list[IntArray]:
+    """The leaves of the columns of one number an output, and those of the others."""
+    order, at, count = t.by_value
+    many = np.isin(t.column, np.unique(t.column[order[at[count > 1]]]))
+    return [rows for rows in (np.flatnonzero(~many), np.flatnonzero(many)) if rows.size]
+
+
 def _summary(t: LeafTable, places: IntArray | None) -> Triples:
     """The statistics at these places, or all, by owner and column."""
     numbers = _Numbers(t)
@@ -292,9 +304,12 @@ def _summary(t: LeafTable, places: IntArray | None) -> Triples:
     first = numbers.order[numbers.at]
     by = np.argsort(t.column[first], kind="stable")  # equal keys together
     leaf = first[by]
+    column = t.column[leaf]
+    at = changes(column)
+    keys = mix(8, np.tile(column[at], len(places)), np.repeat(places, at.size))
     return (
         np.tile(t.owner[leaf], len(places)),
-        mix(8, np.tile(t.column[leaf], len(places)), np.repeat(places, leaf.size)),
+        np.repeat(keys, np.tile(np.diff(np.append(at, leaf.size)), len(places))),
         np.nan_to_num(np.concatenate([np.zeros(0), *(column[by] for column in columns)])),
         np.tile(leaf, len(places)),
         np.repeat(places, leaf.size),

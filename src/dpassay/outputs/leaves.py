@@ -355,8 +355,9 @@ class LeafTable:
         more = _derived(found, origin)
         if not more[0].size:
             return found
-        joined = [np.concatenate(pair) for pair in zip(found.arrays, more, strict=True)]
-        return cls(n, shapes.texts, *joined).where(np.argsort(joined[0], kind="stable"))
+        at = np.searchsorted(owner, more[0], side="right")  # after the other leaves of its output
+        joined = (np.insert(*pair) for pair in zip(found.arrays, [at] * 6, more, strict=True))
+        return cls(n, shapes.texts, *joined)
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
@@ -400,6 +401,11 @@ class LeafTable:
 
     def where(self, use: AnyArray) -> LeafTable:
         return LeafTable(self.size, self.texts, *(x[use] for x in self.arrays))
+
+    def first(self, most: int) -> LeafTable:
+        """At most so many outputs."""
+        end = int(np.searchsorted(self.owner, most))
+        return LeafTable(min(self.size, most), self.texts, *(x[:end] for x in self.arrays))
 
     @cached_property
     def by_entry(self) -> tuple[IntArray, IntArray]:
@@ -459,10 +465,19 @@ def _month(seconds: FloatArray) -> AnyArray:
     return np.floor(seconds).astype(np.int64).astype("M8[s]").astype("M8[M]")
 
 
+def _last_digit(x: FloatArray) -> FloatArray:
+    found, whole = np.full(x.size, np.nan), np.flatnonzero((x == np.floor(x)) & (np.abs(x) >= 10))
+    found[whole] = np.abs(x[whole]) % 10
+    return found
+
+
 def _cents(x: FloatArray) -> FloatArray:
-    cents = np.round(np.abs(x) * 100)
-    exact = (np.abs(np.abs(x) * 100 - cents) < 1e-6 * np.maximum(cents, 1)) & (x != np.round(x))
-    return np.where(exact, cents % 100, np.nan)
+    hundred = np.abs(x) * 100
+    cents = np.rint(hundred)
+    near = np.abs(hundred - cents) < 1e-12 * np.maximum(cents, 1)
+    found, exact = np.full(x.size, np.nan), np.flatnonzero(near & (x != np.floor(x)))
+    found[exact] = cents[exact] % 100
+    return found
 
 
 #: What further columns are made of dates (seconds since 1970) and of other numbers, by name.
@@ -475,7 +490,7 @@ _OF_DATES: dict[str, Callable[[FloatArray], AnyArray]] = {
     "month": lambda x: _month(x).astype(np.int64) % 12 + 1.0,
 }
 _OF_NUMBERS: dict[str, Callable[[FloatArray], AnyArray]] = {
-    "last digit": lambda x: np.where((x % 1 == 0) & (np.abs(x) >= 10), np.abs(x) % 10, np.nan),
+    "last digit": _last_digit,
     "cents": _cents,
 }
 #: How the names of columns of digits begin.

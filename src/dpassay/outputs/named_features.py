@@ -14,6 +14,7 @@ most) for numbers, and of 0 or 1 for all else. A column that the row lacks count
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -302,35 +303,54 @@ class NamedFeatures(Record):
         return np.asarray((self.values(outputs) - self.centre) / self.scale)
 
     def values(self, outputs: Outputs) -> FloatArray:
-        """The features themselves, a row an output; each family is computed once."""
+        """The features themselves, a row an output; they are kept for as long as the outputs are."""
+        known = _VALUES.setdefault(outputs, {})
+        keys = [(one.family, one.key, one.width, one.name, id(one.target)) for one in self.features]
+        fresh = {key: one for key, one in zip(keys, self.features, strict=True) if key not in known}
+        if fresh and len(outputs):
+            columns = _computed(list(fresh.values()), outputs).T
+            for (key, one), column in zip(fresh.items(), columns, strict=True):
+                known[key] = one.target, column  # the target is kept: its id is in the key
         found = np.zeros((len(outputs), len(self.features)))
-        if not len(outputs):
-            return found
-        families: dict[tuple[str, int], list[int]] = {}
-        for k, one in enumerate(self.features):
-            families.setdefault((one.family, one.width), []).append(k)
-        for (family, width), own in families.items():
-            if family == "blocks":
-                dense = blocks(outputs)
-                for k in own:
-                    found[:, k] = dense.get(self.features[k].name, 0.0)
-                continue
-            if family == "target":
-                targets = {id(self.features[k].target): self.features[k].target for k in own}
-                near = {k: one.features(LeafTable.of(outputs)) for k, one in targets.items() if one}
-                for k in own:
-                    found[:, k] = near[id(self.features[k].target)][:, self.features[k].key]
-                continue
-            wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
-            order = np.argsort(wanted)
-            if family == "block rows":
-                owner, key, value, _, _ = block_rows(outputs, width, wanted)
-            else:
-                owner, key, value, _, _ = FAMILIES[family](LeafTable.of(outputs), wanted)
-            at = np.minimum(np.searchsorted(wanted[order], key), len(own) - 1)
-            hit = wanted[order][at] == key
-            found[owner[hit], np.array(own)[order][at[hit]]] = value[hit]
+        for k, key in enumerate(keys if len(outputs) else ()):
+            found[:, k] = known[key][1]
         return found
+
+
+#: Values of features of outputs that are still in use: several scores and events ask for the same.
+_VALUES: weakref.WeakKeyDictionary[Outputs, dict[tuple[Any, ...], tuple[Any, FloatArray]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _computed(features: Sequence[Feature], outputs: Outputs) -> FloatArray:
+    """A row an output; each family is computed once."""
+    found = np.zeros((len(outputs), len(features)))
+    families: dict[tuple[str, int], list[int]] = {}
+    for k, one in enumerate(features):
+        families.setdefault((one.family, one.width), []).append(k)
+    for (family, width), own in families.items():
+        if family == "blocks":
+            dense = blocks(outputs)
+            for k in own:
+                found[:, k] = dense.get(features[k].name, 0.0)
+            continue
+        if family == "target":
+            targets = {id(features[k].target): features[k].target for k in own}
+            near = {k: one.features(LeafTable.of(outputs)) for k, one in targets.items() if one}
+            for k in own:
+                found[:, k] = near[id(features[k].target)][:, features[k].key]
+            continue
+        wanted = np.array([features[k].key for k in own], dtype=np.uint64)
+        order = np.argsort(wanted)
+        if family == "block rows":
+            owner, key, value, _, _ = block_rows(outputs, width, wanted)
+        else:
+            owner, key, value, _, _ = FAMILIES[family](LeafTable.of(outputs), wanted)
+        at = np.minimum(np.searchsorted(wanted[order], key), len(own) - 1)
+        hit = wanted[order][at] == key
+        found[owner[hit], np.array(own)[order][at[hit]]] = value[hit]
+    return found
 
 
 def unit_of(table: LeafTable, family: str, first: int, second: int) -> str:

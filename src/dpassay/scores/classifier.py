@@ -43,6 +43,8 @@ _BACK = 20_000
 _SEEN = 0.01
 #: Scores are rounded to multiples of this: their last digits depend on the block that a row is scored in.
 _STEP = 2.0**-12
+#: Rows that are fitted or scored on one core.
+_ON_ONE_CORE = 50_000
 #: Training draws per side beyond which a preset learns nothing new that its score could use.
 _ENOUGH = {"boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
 
@@ -77,7 +79,7 @@ class ClassifierScore:
         rows = np.concatenate([side[k:] for side, k in zip(sides, back, strict=True)])
         labels = np.repeat([1, 0], [len(side) - k for side, k in zip(sides, back, strict=True)])
         order = rng.permutation(len(rows))  # some classifiers break ties by the order of the rows
-        with free_cores(), warnings.catch_warnings():
+        with free_cores(len(rows)), warnings.catch_warnings():
             # a network that was stopped has not converged, and need not have
             warnings.filterwarnings("ignore", message=".*(?i:converge|iterations)")
             try:
@@ -105,7 +107,7 @@ class ClassifierScore:
         if len(outputs) == 0:
             return np.zeros(0)
         rows = self.features.rows(outputs)[:, self.columns]
-        with free_cores():
+        with free_cores(len(rows)):
             scores = self.line[0] + self.line[1] * _log_odds(self.model, rows)
         if self.name != "boosting":  # trees add up the same way for every row
             scores = np.round(scores / _STEP) * _STEP
@@ -194,7 +196,10 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
 
             model = HistGradientBoostingClassifier(
                 max_iter=200,
+                max_leaf_nodes=12,  # 31 predict worse up to 10⁴ draws a side, and no better beyond
+                learning_rate=0.15,
                 early_stopping=True,
+                n_iter_no_change=6,
                 min_samples_leaf=max(5, min(50, draws // 40)),
                 random_state=seed,
             )
@@ -229,9 +234,12 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
 
 
 @contextmanager
-def free_cores() -> Iterator[None]:
-    """Hold OpenMP to the cores that are free: on busy ones it spins a hundred times longer."""
-    cores = os.cpu_count() or 1
+def free_cores(rows: int) -> Iterator[None]:
+    """Hold OpenMP to the cores that are free: on busy ones it spins a hundred times longer.
+
+    A few rows take one core: others would mostly wait for each other.
+    """
+    cores = os.cpu_count() or 1 if rows > _ON_ONE_CORE else 1
     try:
         busy = os.getloadavg()[0]
     except (AttributeError, OSError):  # Windows has none

@@ -39,13 +39,15 @@ from dpassay.scores.cell_counts import Binning, CellCounts
 
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
 #: and leaves of them.
-_ENOUGH, _LEAVES = (1000, 2500), 400_000
+_ENOUGH, _LEAVES = (800, 2500), 400_000
 #: Features among which those that are ranked again were chosen, about.
 _SEARCHED = 10_000
 #: Families of numbers and not of counts, of which outputs without any are 0.
 _OF_THEIR_NUMBERS = ("summaries", "sorted")
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
+#: Thresholds that are compared as the share of draws beyond them doubles, about.
+_THRESHOLDS = 12
 
 
 def _plainness(tables: dict[str, LeafTable], family: str, first: int, second: int) -> int:
@@ -83,7 +85,7 @@ def best_features(
     enough = max(min(_ENOUGH[0] if plain else _ENOUGH[1], _LEAVES // width), 200)
     both = concatenate([_at_most(p, enough), _at_most(q, enough)])
     n, m = min(len(p), enough), min(len(q), enough)
-    table = LeafTable.of(_at_most(p, enough)).joined(LeafTable.of(_at_most(q, enough)))
+    table = LeafTable.of(p).first(enough).joined(LeafTable.of(q).first(enough))
     repeated = table.repeated(_LEAST)
     tables = {family: repeated if family in OF_REPEATED else table for family in FAMILIES}
     extracted = {(family, 0): FAMILIES[family](tables[family], None) for family in FAMILIES}
@@ -125,8 +127,8 @@ def best_features(
                 name = f"the number of rows ({listed}), {width} numbers a row"
             case _:
                 name = words_of(tables[family], family, one, two)
-                owner, keys = extracted[family, width][:2]
-                if family in _OF_THEIR_NUMBERS and np.unique(owner[keys == key]).size < n + m:
+                keys = extracted[family, width][1]
+                if family in _OF_THEIR_NUMBERS and np.count_nonzero(keys == key) < n + m:
                     name += " (missing counts as 0)"
                 unit = unit_of(tables[family], family, one, two)
                 subject = subject_of(tables[family], family, one)
@@ -158,45 +160,50 @@ def _limits(
         return []
     starts = changes(key)
     sizes = np.diff(np.append(starts, key.size))
-    keep = sizes >= _LEAST
+    varied = np.minimum.reduceat(value, starts) < np.maximum.reduceat(value, starts)
+    keep = (sizes >= _LEAST) & (varied | (sizes < n + m))
     rows = np.flatnonzero(np.repeat(keep, sizes))
     if not rows.size:
         return []
     sizes = sizes[keep]
-    starts = np.cumsum(sizes) - sizes
+    starts, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes)
+    value, order = value[rows], np.arange(rows.size)
+    whole = np.repeat(sizes == n + m, sizes)
+    one, other = np.flatnonzero(whole).reshape(-1, n + m), np.flatnonzero(~whole)
+    # rows of a matrix are sorted faster
+    order[one.ravel()] = np.take_along_axis(one, np.argsort(value[one], axis=1), axis=1).ravel()
     group = np.repeat(np.arange(sizes.size), sizes)
-    order = rows[np.lexsort((value[rows], group))]
-    owner, key, value = owner[order], key[order], value[order]
-    first = np.zeros(key.size, dtype=bool)
-    first[starts] = True
-    of_p = np.cumsum(owner < n)
-    of_q = np.arange(1, key.size + 1) - of_p
-    base_p = np.append(0, of_p)[starts][group]
-    base_q = np.append(0, of_q)[starts][group]
-    end_p = of_p[starts + sizes - 1][group]
-    end_q = of_q[starts + sizes - 1][group]
-    # {value ≥ this one}, for positive values; {value ≤ this one}, for negative ones
-    distinct_up = first | np.append(True, value[1:] != value[:-1])
-    distinct_down = np.append(value[1:] != value[:-1], True) | np.append(first[1:], True)
-    before_p, before_q = np.append(0, of_p)[:-1], np.append(0, of_q)[:-1]
+    order[other] = other[np.lexsort((value[other], group[other]))]
+    value = value[order]
+    new = np.append(True, value[1:] != value[:-1])
+    new[starts] = True
+    of_p = np.append(0, np.cumsum(owner[rows[order]] < n))  # among the first i
     best = np.full(starts.size, -np.inf)
-    for use, a, b in (
-        (distinct_up & (value > 0), end_p - before_p, end_q - before_q),
-        (distinct_down & (value < 0), of_p - base_p, of_q - base_q),
+    # {value ≥ this one}, for positive values; {value ≤ this one}, for negative ones
+    for above, at in (
+        (True, np.flatnonzero(new & (value > 0))),
+        (False, np.flatnonzero(np.append(new[1:], True) & (value < 0))),
     ):
-        at = np.flatnonzero(use)
-        x, y = a[at] / n, b[at] / m
+        group = np.searchsorted(starts, at, side="right") - 1
+        first, last = (at, ends[group]) if above else (starts[group], at + 1)
+        held = last - first
+        step = np.floor(_THRESHOLDS * np.log2(np.minimum(held, sizes[group] - held + 1)))
+        change = (np.diff(step) != 0) | (np.diff(group) != 0)
+        use = np.flatnonzero(np.append(True, change) | np.append(change, True)) if at.size else at
+        group, held, a = group[use], held[use], of_p[last[use]] - of_p[first[use]]
+        b = held - a
+        x, y = a / n, b / m
         swap = x < y
         high, low = np.where(swap, y, x), np.where(swap, x, y)
         of_high, of_low = np.where(swap, m, n), np.where(swap, n, m)
         limit = np.maximum(
             _limit(high, of_high, low, of_low, z2), _limit(1 - low, of_low, 1 - high, of_high, z2)
         )
-        limit[np.minimum(a[at] + b[at], n + m - a[at] - b[at]) < _LEAST] = -np.inf
-        np.maximum.at(best, group[at], limit)
+        limit[np.minimum(held, n + m - held) < _LEAST] = -np.inf
+        np.maximum.at(best, group, limit)
     top = np.argsort(-best, kind="stable")[:most]
     return [  # rounded, so that the same event and its complement have the same
-        (float(np.round(best[k], 9)), int(key[starts[k]]), int(order[starts[k]]))
+        (float(np.round(best[k], 9)), int(key[rows[starts[k]]]), int(rows[starts[k]]))
         for k in top
         if np.isfinite(best[k])
     ]
