@@ -25,6 +25,21 @@ def exact(mechanism: Any, pair: Any) -> Any:
     return np.maximum(mechanism.delta(EPS, (a, b)), mechanism.delta(EPS, (b, a)))
 
 
+class TwoLaplace:
+    """Two releases with Laplace noise of scale 2, composed: ε = 1."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        return data + 2 * rng.laplace(size=(size, 2))
+
+    def delta(self, epsilon: Any, pair: Any) -> Any:
+        """By the midpoint rule between the two inputs; beyond them the loss is ±½."""
+        x = (np.arange(400) + 0.5) / 400
+        p = np.concatenate([[0.5, math.exp(-0.5) / 2], np.exp(-x / 2) / 1600])
+        q = np.concatenate([[math.exp(-0.5) / 2, 0.5], np.exp((x - 1) / 2) / 1600])
+        both = dp.Masses(*(np.outer(side, side).ravel() / side.sum() ** 2 for side in (p, q)))
+        return both.delta(epsilon)
+
+
 def cells() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     """Mechanism, pair, options."""
     gaussian = zoo.Gaussian(math.sqrt(2 * math.log(1.25e5)))
@@ -32,6 +47,7 @@ def cells() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     counting, million = zoo.ExponentialCounting(2.0), {"n": 1_000_000}
     out: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "Laplace ε = 1": (zoo.Laplace(), UNIT, million),
+        "two Laplace ε = ½, 2 dimensions": (TwoLaplace(), UNIT, {"n": 100_000}),
         "Gaussian (1, 10⁻⁵)": (gaussian, UNIT, million),
         "exponential, counting on {0,1,1}, ε = 2": (counting, counting.pair, million),
     }

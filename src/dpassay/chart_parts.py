@@ -81,10 +81,11 @@ def lines(
     hover: bool,
     *,
     named: bool = False,
+    points: bool = False,
 ) -> list[Any]:
     """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip.
 
-    The legend leaves out a single line, unless it is `named`.
+    The legend leaves out a single line, unless it is `named`. With `points` each of theirs is marked.
     """
     if not lines:  # an empty legend has an infinite size
         return []
@@ -115,7 +116,7 @@ def lines(
         "color": alt.Color("series:N", **styled(PALETTE, 0)),
     }
     dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
-    drawn = table(curves(lines, POINTS), "x", "y").mark_line()
+    drawn = table(curves(lines, POINTS), "x", "y").mark_line(point=points)
     parts = [drawn.encode(strokeDash=dashes, **shared)]
     if hover:
         near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)

@@ -103,7 +103,7 @@ def renyi(
     seen = values[np.isfinite(values)]
     if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
         y = alt.Y("y:Q", title="ε(λ), logarithmic", scale=alt.Scale(type="log"))
-    drawn = parts.lines(lines, x, y, ("λ", "ε(λ)"), hover)
+    drawn = parts.lines(lines, x, y, ("λ", "ε(λ)"), hover, points=True)
     made = parts.finish(drawn + parts.mark(point, ("claimed order", "claimed ε"), "diamond"))
     return _noted(made, notes)
 

@@ -366,3 +366,8 @@ def test_a_point_without_a_curve_can_be_saved(tmp_path):
     point = dp.tradeoff.point(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=400, rng=0)
     point.chart().save(tmp_path / "point.svg")
     assert "Infinity" not in (tmp_path / "point.svg").read_text(encoding="utf-8")
+
+
+def test_a_renyi_curve_marks_its_orders():
+    curve = dp.RenyiCurve([1.5, 2.0, 4.0], [0.5, 0.7, 1.5])
+    assert '"point": true' in curve.chart().to_json()

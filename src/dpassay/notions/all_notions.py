@@ -17,12 +17,12 @@ from dpassay.learning.cross_fit import (
     CrossFit,
     LogLoss,
     Scores,
-    cells_suffice,
     first_draws,
     select,
 )
 from dpassay.learning.separation import ks_distance
 from dpassay.learning.streaming import (
+    cells_serve,
     counts_between,
     grid_loss,
     grid_over,
@@ -40,7 +40,7 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Sizes, Source, one_source
 from dpassay.scores.cell_counts import counts_of_levels, first_look
-from dpassay.scores.grid import GridScore
+from dpassay.scores.grid import GridScore, coarse_grid
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
@@ -57,6 +57,9 @@ _DECIDE, _UNCAPPED = 50, 1.2
 _ACCURACY, _TAIL, _TAIL_INDEX = 0.15, 50, 0.7
 #: Draws that show that an event is no accident, and those from which on an error rate is estimated.
 _SEEN, _RARE = 50, 20
+#: μ is read off where it is largest less so many standard errors: events chosen on the draws that count
+#: them, as those of densities are, look better by three and more.
+_CLEARLY = 4.0
 
 
 def estimate(
@@ -92,9 +95,9 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     """Every notion from the draws a learner has and the `rest`, which is counted as it comes."""
     learner = _smoothed(learner)
     by_parts = _by_parts(learner)
-    if learner.on_cells and not by_parts and cells_suffice(learner):
+    if not by_parts and cells_serve(learner):
         grid = grid_over(source, learner, rest) if max(rest) else grid_loss(learner)
-        return _profile(source, learner, grid, grid.cell_counts.n, f"{grid.name} loss")
+        return _profile(source, learner, grid, grid.cell_counts.n, f"{grid.name} loss", grid.coarse)
     first = learner.batch.sizes
     if max(rest) > 0 and min(rest) < max(first):  # too few to count by themselves
         batch = learner.batch.with_more(source.deal(rest))
@@ -118,7 +121,8 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
     part = f"the {name} score (share of the first input)"
-    found = _profile(source, learner, grid, n, f"{name} score", (note,), others)
+    notes = (note, *coarse_grid(fitted))
+    found = _profile(source, learner, grid, n, f"{name} score", notes, others)
     return replace(found, loss=replace(grid.curve(), part=part))
 
 
@@ -267,8 +271,8 @@ def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
         return ()
     return (
         f"ε ≈ {epsilon:.3g} is estimated from outputs that are frequent on both inputs. Outputs that are "
-        f"rare on one of them may have a larger privacy loss: δ({2 * epsilon:.3g}) ≈ {delta:.2g}, not 0 "
-        f"(of identical distributions {min(n):,} draws show up to about {1 / math.sqrt(min(n)):.2g})",
+        f"rare on one of them may have a larger privacy loss: δ({2 * epsilon:.3g}) ≈ {delta:.2g}, "
+        f"about {delta * min(n):.0f} of {min(n):,} draws, which is more than the noise of counts",
     )
 
 
@@ -324,8 +328,8 @@ def _support(
         return reach, _unreliable(reach)
     also = (
         f"Values of δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much "
-        "larger. μ and Rényi ε at lower orders may be larger, too, if outputs too rare to be seen tell "
-        "more"
+        f"larger. Where the true δ(ε) is 0, noise may show up to about {1 / math.sqrt(n):.1g}. μ and "
+        "Rényi ε at lower orders may be larger, too, if outputs too rare to be seen tell more"
     )
     return reach, (f"{UNSEEN.format(n=n)}. {also}",)
 
@@ -392,9 +396,10 @@ def _bounded(grid: GridScore) -> Masses:
 
 
 def _mu(curve: TradeoffCurve, n: int) -> float:
-    """The smallest μ of a Gaussian trade-off curve that the estimate does not fall below.
+    """The smallest μ of a Gaussian trade-off curve that the estimate does not clearly fall below.
 
-    At rare events the estimate is noise: errors of both kinds have at least `_RARE` draws.
+    At rare events the estimate is noise: errors of both kinds have at least `_RARE` draws. The largest of
+    many noisy numbers is too large: the one that is largest less some standard errors is taken.
     """
     rare = min(_RARE / n, 0.25)
     alpha = np.unique(np.append(curve.x, np.geomspace(rare, 0.5, 200)))
@@ -402,7 +407,12 @@ def _mu(curve: TradeoffCurve, n: int) -> float:
     seen = (alpha >= rare) & (beta >= rare)
     if not seen.any():
         return curve.fit_gdp()
-    return max(0.0, float(np.max(-ndtri(alpha[seen]) - ndtri(beta[seen]))))
+    rates = np.array([alpha[seen], beta[seen]])
+    z = ndtri(rates)
+    # the variance of Φ⁻¹ of a rate r of n draws is 2π e^{z²} r(1 − r)/n
+    error = np.sqrt(np.sum(2 * np.pi * np.exp(z**2) * rates * (1 - rates), axis=0) / n)
+    mu = -z.sum(axis=0)
+    return max(0.0, float(mu[np.argmax(mu - _CLEARLY * error)]))
 
 
 def _thinned(curve: TradeoffCurve) -> TradeoffCurve:

@@ -75,9 +75,9 @@ def estimate(
                 coordinates, frequencies where they have none, else the best of logistic regression
                 and boosting), "kde", "polynomial", "knn", "logistic", "boosting", "mlp", "torch", or any
                 scikit-learn classifier
-    plug_in     "smooth" averages 1 − e^{ε−ℓ̂}, far less noisy where δ is small; "counts" counts on
-                held-out draws, which an ill-calibrated classifier does not bias. "auto" is smooth for
-                losses on a grid and counts for the others
+    plug_in     "smooth" averages 1 − e^{ε−ℓ̂}, far less noisy where δ is small, and too large where ℓ̂ is
+                noise; "counts" counts on held-out draws, which biases no estimate upwards. "auto" is
+                smooth for losses on a grid of one number (a quadratic: of two) and counts for the others
     train       the share of draws that train; a quarter by default, half for "knn" (as in the paper).
                 Unless it is given, at most the first 2¹⁷ draws a side train a classifier
 
@@ -100,6 +100,7 @@ def estimate(
     upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
     if found.method == "polynomial":
         notes = (*notes, QUADRATIC)
+    notes = (*notes, *counted.notes)
     name, lower = f"Eureka with {found.method}", certified(found, eps, gamma, options.swaps)
     return Spectrum(
         eps,

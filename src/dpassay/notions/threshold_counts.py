@@ -22,8 +22,8 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper_delta import upper_curve
 from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
-from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
-from dpassay.learning.streaming import best_kind, grid_loss
+from dpassay.learning.cross_fit import CrossFit, LogLoss, select
+from dpassay.learning.streaming import best_kind, cells_serve, grid_loss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.relations import SWAPS, Pair
@@ -34,7 +34,7 @@ from dpassay.sampling.samples import Sizes, Source
 from dpassay.scores.cell_counts import Binning, CellCounts, count_blocks, first_look
 from dpassay.scores.cells_and_neighbours import KnnScore
 from dpassay.scores.fit import NAMES, Score
-from dpassay.scores.grid import GridScore
+from dpassay.scores.grid import GridScore, coarse_grid
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
 _DECLARED = 4
@@ -109,6 +109,7 @@ class Counted(NamedTuple):
     cells: IntArray
     smooth: FloatArray | None  # δ(ε) of each direction by a formula; None if it is counted
     dimension: int | None = None  # of nearest neighbours that were counted
+    notes: tuple[str, ...] = ()
 
 
 def count_thresholds(
@@ -121,7 +122,7 @@ def count_thresholds(
     with CallProgress(budget.draws(1)):
         batch = source.deal(first)
         learner = CrossFit(batch, options.loss, source.rng)
-        if learner.on_cells and cells_suffice(learner):
+        if cells_serve(learner):
             counted = _on_grid(source, learner, more, test, options)
         else:
             if max(more) and options.keep:
@@ -224,7 +225,7 @@ def _on_grid(
     if options.plug_in != "counts":
         loss = GridScore.named(best_kind(learner.on_cells, trained, held), everything)
         smooth = _deltas(loss, options)
-    return Counted(loss.name, everything.n, expected, above, counts, smooth)
+    return Counted(loss.name, everything.n, expected, above, counts, smooth, None, loss.coarse)
 
 
 def _deltas(loss: GridScore, options: Options) -> FloatArray:
@@ -273,7 +274,7 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
         return Counted(loss.name, sizes, expected, above, counts, smooth)
     # Corollary 2 is a statement about counts
     dimension = train.p.numbers.shape[1] if isinstance(loss, KnnScore) else None
-    return Counted(loss.name, sizes, expected, above, counts, None, dimension)
+    return Counted(loss.name, sizes, expected, above, counts, None, dimension, coarse_grid(loss))
 
 
 def _averages(

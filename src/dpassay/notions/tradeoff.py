@@ -27,7 +27,8 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput, NotApplicable
-from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
+from dpassay.learning.cross_fit import CrossFit, LogLoss, select
+from dpassay.learning.streaming import cells_serve
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
@@ -45,7 +46,7 @@ from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
 from dpassay.scores.cell_counts import Smoothing, count_draws, counts_of
 from dpassay.scores.fit import Score, fit
-from dpassay.scores.grid import GridScore
+from dpassay.scores.grid import GridScore, coarse_grid
 from dpassay.scores.kernel_density import KernelDensity
 from dpassay.scores.training import Training
 
@@ -105,7 +106,7 @@ def estimate(
     if batch is not None:
         if loss is None:  # a learned score, where kernel densities estimate p/q clearly worse
             learner = CrossFit(batch, "values", source.rng, lean=True)
-            if learner.on_cells and not cells_suffice(learner):
+            if learner.on_cells and not cells_serve(learner):
                 loss = learner.names[select(learner, LogLoss())[0]]
         fitted, score_p, score_q = _held_out("kde" if loss is None else loss, batch, source)
     if loss is None:
@@ -121,7 +122,8 @@ def estimate(
             ratio = p / q
         x, y = curve.x, curve.y
     else:
-        about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
+        notes = coarse_grid(fitted)
+        about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws, notes)
         side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
         p, q = side / score_p.size, (1 - side) / score_q.size
         ratio = np.exp(np.concatenate([score_p, score_q]))

@@ -100,8 +100,9 @@ class TradeoffCurve(Shown, Tabular):
     def mu(self) -> float:
         """The smallest μ with T ≥ G_μ everywhere; ∞ if T(0) < 1, since G_μ(0) is 1 for every μ.
 
-        Estimated curves mostly have T(0) < 1: `fit_gdp` gives the nearest Gaussian curve. Between knots
-        T is a chord and G_μ is convex, so what holds at the knots holds between.
+        A maximum: of estimates it is biased upwards, and mostly ∞, as T(0) < 1. `Profile.mu` leaves
+        out what is noise; `fit_gdp` gives the nearest Gaussian curve. Between knots T is a chord and
+        G_μ is convex, so what holds at the knots holds between.
         """
         inner = (self.x > 0) & (self.x < 1)
         if np.any(self.y[self.x == 0.0] < 1.0) or np.any(self.y[inner] == 0.0):
@@ -111,7 +112,10 @@ class TradeoffCurve(Shown, Tabular):
         return max(0.0, float(np.max(-ndtri(self.x[inner]) - ndtri(self.y[inner]))))
 
     def fit_gdp(self, norm: Literal["l1", "sup"] = "l1") -> float:
-        """The μ whose Gaussian curve is nearest, in L1 (as the papers do) or in sup distance."""
+        """The μ whose Gaussian curve is nearest, in L1 (as the papers do) or in sup distance.
+
+        No bound: a curve that is not Gaussian falls below it somewhere, and needs a larger μ (`mu`).
+        """
         from scipy.optimize import minimize_scalar
 
         def distance(mu: float) -> float:

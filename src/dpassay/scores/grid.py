@@ -240,16 +240,20 @@ class GridScore(KeyedScore):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those of the counts, and that the grid and not the bandwidth sets how smooth densities are."""
+        """Those of the counts and of the grid."""
+        return (*self.cell_counts.notes, *self.coarse)
+
+    @property
+    def coarse(self) -> tuple[str, ...]:
+        """That the grid and not the bandwidth sets how smooth densities are, where it does."""
         for block in self.pieces.values():
             for h, axis in zip(block.h, block.axes, strict=False):
                 if h == 2 * axis.step:  # `bandwidths` raised it
-                    coarse = (
+                    return (
                         "the grid of the densities is too coarse for the bandwidth: two steps of the "
-                        f"grid, {h:.3g}, are used instead. Clip outputs far out, or transform them"
+                        f"grid, {h:.3g}, are used instead. Clip outputs far out, or transform them",
                     )
-                    return (*self.cell_counts.notes, coarse)
-        return self.cell_counts.notes
+        return ()
 
     def everywhere(self) -> FloatArray:
         """The loss wherever `CellCounts.everywhere` counts draws."""
@@ -377,3 +381,8 @@ def _interpolate(numbers: FloatArray, axes: tuple[Axis, ...], values: FloatArray
     from scipy.ndimage import map_coordinates
 
     return np.asarray(map_coordinates(values, places, order=1, mode="nearest"))
+
+
+def coarse_grid(loss: object) -> tuple[str, ...]:
+    """A note where a score is one of densities on a grid that is too coarse."""
+    return loss.coarse if isinstance(loss, GridScore) else ()
