@@ -14,12 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from dpassay._typing import FloatArray, IntArray
-from dpassay.diagnosis.noise_fit import Noise, Numbers, plug_in, shown
+from dpassay._typing import IntArray
+from dpassay.diagnosis.noise_fit import (
+    DAY,
+    Noise,
+    Numbers,
+    interleaved,
+    one_noise,
+    one_sided,
+    plainer,
+    plug_in,
+    shown,
+)
 from dpassay.diagnosis.parts import (
     SIZE,
     Condition,
     Part,
+    cells,
+    combined,
     coordinates,
     equal,
     failing,
@@ -30,7 +42,6 @@ from dpassay.diagnosis.parts import (
     labelled,
     labels,
     missing,
-    missing_shares,
     sorted_difference,
     structure_codes,
     structures,
@@ -39,15 +50,13 @@ from dpassay.diagnosis.parts import (
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
-from dpassay.outputs.templates import Template, number_columns
+from dpassay.outputs.templates import NUMBER, Template, number_columns, paths
 from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Fault
 
 #: Coordinates, labels and features that are looked at, at most.
 _COLUMNS, _LABELS, _FEATURES = 48, 300, 5
-#: An output occurs on one side only if it is so much rarer on the other.
-_NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
 _CONSTANT = 0.998
 #: Where a part of the output is missing more often, its value does not come back nearly every time.
@@ -129,7 +138,7 @@ class CandidateCauses:
         lost = any(one.kind in (Fault.SUPPRESSION, Fault.FAILURE) for one in found)
         found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
         if not found and self.event is not None:  # the witness is all there is
-            missing_too = self._suppression(self._structures[0], least=0.0)
+            missing_too = self._suppression(least=0.0)
             found = missing_too + self._categorical(witnessed(self.event))
         spread = [one for one in found if one.kind is Fault.DATA_DEPENDENT_SCALE][:1]
         if spread and spread[0].facts["ratio"] > _LARGE_RATIO:  # which the bits and the ends follow
@@ -178,7 +187,7 @@ class CandidateCauses:
     def _categorical(self, condition: Condition) -> list[CandidateCause]:
         """An event of categories: on one side only, or with a finite ratio."""
         low, high = sorted(float(condition.holds(side).mean()) for side in (self.p, self.q))
-        if low <= _NEVER * high or 1 - high <= _NEVER * (1 - low):
+        if one_sided(low, high):
             kinds = [Fault.SUPPORT]
             point = self.claim.point
             if point is not None and point[1] > 0 and min(high, 1 - low) < 0.5:
@@ -196,7 +205,7 @@ class CandidateCauses:
             return []
         top = np.argsort(-counts.sum(axis=0), kind="stable")
         kinds, counts = [kinds[k] for k in top], counts[:, top]
-        suppression = self._suppression(kinds)
+        suppression = self._suppression()
         if suppression:
             event = suppression[0].condition
             other = witnessed(self.event) if self.event is not None else event
@@ -220,12 +229,15 @@ class CandidateCauses:
             found.append(CandidateCause(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
-    def _suppression(
-        self, kinds: Sequence[Template], least: float | None = None
-    ) -> list[CandidateCause]:
-        """More values under a key of all outputs are missing on one input, enough to break the claim."""
-        keys = frozenset.intersection(*(frozenset(missing_shares(one)) for one in kinds))
-        shares = self._best(map(missing, sorted(keys)[:_COLUMNS]))
+    def _suppression(self, least: float | None = None) -> list[CandidateCause]:
+        """More values under a key of all outputs are missing on one input, enough to break the claim.
+
+        A text, such as *, is missing too where an input has more numbers than texts.
+        """
+        kinds, counts = self._structures
+        keys = sorted(frozenset.intersection(*(frozenset(cells(one)) for one in kinds)))[:_COLUMNS]
+        words = {k: counts @ np.array([cells(one)[k][2:] for one in kinds]) for k in keys}
+        shares = self._best(missing(k, bool(np.any(n[:, 1] > n[:, 0]))) for k, n in words.items())
         best = max(shares, key=lambda one: one[1], default=None)
         if best is None or best[1] <= (self.claim.value if least is None else least):
             return []
@@ -253,11 +265,19 @@ class CandidateCauses:
         label = labelled(listed[best]) if listed else condition
         if self._breaks(weighed[best]) or self._is_witness(label):
             found = self._categorical(label)
-            if label.code.endswith(" == None") and found[0].kind in (Fault.SCALE, Fault.SHIFT):
+            if self._for_a_number(label) and found[0].kind in (Fault.SCALE, Fault.SHIFT):
                 found = [CandidateCause(Fault.SUPPRESSION, label)]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, condition), *found]
         return found
+
+    def _for_a_number(self, label: Condition) -> bool:
+        """Whether it is None, or a text in a place where most outputs of an input have a number."""
+        kinds, counts = self._structures
+        path, equals, value = label.code.partition(" == ")
+        at = [bool(equals) and dict(paths(one)).get(path) == NUMBER for one in kinds]
+        often = counts[:, at].sum(axis=1) > 0.5 * counts.sum(axis=1)
+        return value == "None" or bool(often.any())
 
     # --- numbers
 
@@ -312,7 +332,9 @@ class CandidateCauses:
         if not guilty:  # nor does an event of one part
             single = [one for one in single if not one.event_alone]
             parts = tuple(condition for condition, _, _ in telling)
-            return [*found, CandidateCause(Fault.COMPOSITION, best[0], parts=parts), *single]
+            alone = one_noise([one for _, _, one in telling], self.claim) * len(single[:1])
+            several = CandidateCause(Fault.COMPOSITION, best[0], parts=parts)
+            return [*found, *single[:alone], several, *single[alone:]]
         quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
         if len(guilty) > 1 or not quiet:
             return found + single
@@ -337,7 +359,7 @@ class CandidateCauses:
         with np.errstate(invalid="ignore", divide="ignore"):
             same = np.atleast_2d(np.nan_to_num(np.corrcoef(np.hstack(rest))))
         pairs = np.argwhere(np.triu(np.abs(same) > _SAME, 1))[:_COLUMNS].tolist()
-        joint = self._best(_difference(parts[a], parts[b], same[a, b] > 0) for a, b in pairs)
+        joint = self._best(combined(parts[a], parts[b], same[a, b] > 0) for a, b in pairs)
         best = max(joint, key=lambda one: one[1], default=None)
         if best is None or best[1] <= max(most, self.claim.value):
             return []
@@ -357,14 +379,16 @@ class CandidateCauses:
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
             return found + self._categorical(best if broken else condition)
-        if self.event is not None and _interleaved(one):
+        if self.event is not None and interleaved(one):
             found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
         far = one.far_on_one_side()
-        alone = [(one.weigh(value, self.claim, _LAX), value) for value in far]
+        alone = [
+            (math.inf if self._is_witness(value) else one.weigh(value, self.claim, _LAX), value)
+            for value in far
+        ]
         theta, end = max([*ends, *alone], key=lambda end: end[0], default=(0.0, condition))
-        witness = any(map(self._is_witness, far)) or self._cut_off(one)
-        if witness and self.event is not None:  # more draws have counted it
+        if end not in far and self._cut_off(one) and self.event is not None:
             theta, end = math.inf, witnessed(self.event)
         if self._breaks(theta) and not any(one.constant):
             found += self._categorical(end)
@@ -375,7 +399,7 @@ class CandidateCauses:
         noise = one.noise
         if self.event is None or self.event.of_representation:
             return False
-        if noise is None or noise.family != "Laplace":
+        if noise is None or noise.family != "Laplace" or not one.same_noise:
             return False
         low, high = sorted(self.event.count(side) for side in (self.p, self.q))
         return low == 0 and high * math.exp(-one.shift / noise.scale) > _EXPECTED
@@ -394,7 +418,7 @@ class CandidateCauses:
         ratio = max(high, 1e-300) / max(low, 1e-300)
         found: list[CandidateCause] = []
         # about four standard errors of log
-        error = 7.0 / math.sqrt(min(side.size for side in one.sides))
+        error = 7.0 / math.sqrt(one.fewest)
         # noise below the grid of whole numbers, which may be truncated, has no spread of its own
         spread = not (one.atoms or any(one.constant) or (one.whole and low < 1))
         if spread and math.log(ratio) > max(math.log(_RATIO), error):
@@ -406,9 +430,10 @@ class CandidateCauses:
         moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO or not spread else None)
         if not found and not one.shift:
             return self._categorical(weighed[0])
-        if (ratio >= _LARGE_RATIO or one.shift < 0.5 * high) and one.crossing:
-            return found + moved
-        return moved + found
+        if not one.crossing:
+            return moved + found
+        after = int(ratio < _LARGE_RATIO and one.shift >= 0.5 * high)
+        return moved[:after] + found + moved[after:]
 
     def _moved(
         self, one: Numbers, several: Sequence[Numbers], noise: Noise | None
@@ -421,7 +446,9 @@ class CandidateCauses:
         fits = noise is not None and noise.scale and math.isfinite(shift)
         if noise is None or not fits or (mixed and not hopeless):
             plain = CandidateCause(Fault.SHIFT, condition, facts={"shift": shift}, qualified=mixed)
-            return [plain, replace(plain, kind=Fault.SCALE)]
+            pair = [plain, replace(plain, kind=Fault.SCALE)]
+            error = max(one.spreads) * math.sqrt(2 / one.fewest)
+            return pair if mixed or self._shift_first(one, shift, math.nan, error) else pair[::-1]
         shift, error = one.moved(noise)
         many = 1
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
@@ -445,55 +472,21 @@ class CandidateCauses:
         pair = [
             CandidateCause(kind, condition, noise=noise, facts=facts, hint=hint) for kind in kinds
         ]
-        return pair if self._shift_first(shift, covered) else pair[::-1]
+        return pair if self._shift_first(one, shift, covered, error) else pair[::-1]
 
-    def _shift_first(self, shift: float, covered: float) -> bool:
-        """Whether the sensitivity is more likely wrong than the noise.
+    def _shift_first(self, one: Numbers, shift: float, covered: float, error: float) -> bool:
+        """Whether the sensitivity is more likely wrong than the noise: only their ratio shows.
 
-        Only their ratio shows. A sensitivity that somebody declared is a plain number: so the noise is
-        believed if the shift that it covers is as plain as the one that was observed.
+        First is too little noise, unless the shift is larger than the sensitivity that the pair declares;
+        of records, and of dates, unless the shift that the noise covers is the plainer number.
         """
-        if self.pair is None or not self._simple:
-            sizes = [len(one) for one in self.pair or () if hasattr(one, "__len__")]
-            return _plainness(covered, sizes) >= max(_plainness(shift, sizes), 1)
+        if self.pair is None or not self._simple or one.part.unit:
+            sizes = [len(each) for each in self.pair or () if hasattr(each, "__len__")]
+            unit = DAY if one.part.unit else 1.0
+            return plainer(covered / unit, shift / unit, error / unit, sizes)
         if self.pair.relation is Relation.SENSITIVITY_ONE:
             return shift > 1.1
         try:
-            return shift > 1.1 * abs(float(self.pair.first - self.pair.second))
+            return one.shift > 1.1 * abs(float(self.pair.first - self.pair.second))
         except (TypeError, ValueError, OverflowError):
             return False
-
-
-def _plainness(value: float, sizes: Sequence[int]) -> int:
-    """3 for 1 and 2 for 2, also divided by the number of records; 1 for other round numbers."""
-
-    def near(other: float) -> bool:
-        return abs(value - other) <= 0.05 * other
-
-    for k in (1, 2):
-        if any(near(k / n) for n in (1, *sizes) if n):
-            return 4 - k
-    value = min(max(value, 1e-300), 1e300)
-    powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
-    small = 0.95 < value < 10.5 and near(round(value))
-    return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
-
-
-def _interleaved(one: Numbers) -> bool:
-    """Whether repeated numbers that are not whole differ between the sides, but not their range."""
-    if one.whole or not 20 <= one.values.size <= 0.1 * sum(side.size for side in one.sides):
-        return False
-    for side, other in (one.sides, one.sides[::-1]):
-        inner = side[(side >= other[0]) & (side <= other[-1])]
-        if inner.size > 0.5 * side.size and np.mean(~np.isin(inner, other)) > 0.1:
-            return True
-    return False
-
-
-def _difference(a: Part, b: Part, positive: bool) -> Part:
-    def read(outputs: Outputs) -> FloatArray:
-        return a.read(outputs) - b.read(outputs) if positive else a.read(outputs) + b.read(outputs)
-
-    sign, word = ("-", "−") if positive else ("+", "+")
-    code = f"{a.code} {sign} {b.code}" if a.code and b.code else ""
-    return Part(f"{a.name} {word} {b.name}", code, read, "duration" if a.unit and positive else "")

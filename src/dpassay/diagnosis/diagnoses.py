@@ -18,7 +18,7 @@ from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
 from dpassay.diagnosis.candidate_causes import CATEGORIES, CandidateCause, CandidateCauses
-from dpassay.diagnosis.noise_fit import limits, plug_in, shown
+from dpassay.diagnosis.noise_fit import limits, one_sided, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.events import Event
@@ -52,6 +52,11 @@ _BEGINNINGS = {
     Fault.SHIFT: "the outputs differ more than the claim allows, consistent with one record that "
     "changes the result by more than the noise covers: ",
 }
+#: From this ratio on one of two ratios is the larger one.
+_LARGER = 1.1
+_NOT_WITNESS = "the witness event does not happen"
+#: Kinds of an event of which it is told whether it happens or not.
+_EITHER = (Fault.SUPPORT, Fault.DELTA, Fault.SCALE, Fault.SHIFT)
 #: What qualifies a spread where the quantile functions do not cross, and a shift that is not all.
 _ORDERED = "; one of several readings: a loss, or another function of shifted noise, spreads so too"
 _MIXED = ", and the spread or the skewness changes too, as with subsampling or with losses"
@@ -96,10 +101,9 @@ def diagnose(
         fresh = joined(test) if test else seen
         stated = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(candidates), 1)
-        tests = [
-            _Test(one, fresh, claim, witness, level / chosen, stated, 1 - level, k == 0, claimed)
-            for k, one in enumerate(candidates)
-        ]
+        given = fresh, claim, witness, level / chosen, stated, 1 - level
+        candidates = _on_one_side(candidates, [_Test(one, *given, False) for one in candidates])
+        tests = [_Test(one, *given, k == 0, claimed) for k, one in enumerate(candidates)]
         found = [test.explanation() for test in tests]
     told: list[Condition] = []
     for k, (one, explanation) in enumerate(zip(candidates, found, strict=True)):
@@ -110,6 +114,20 @@ def diagnose(
             told.append(one.condition)
     none = Explanation(kind=Fault.NONE, sentence="no cause is suggested by these outputs")
     return tuple(filter(None, found)) or (none,)
+
+
+def _on_one_side(candidates: list[CandidateCause], tests: Sequence[_Test]) -> list[CandidateCause]:
+    """Without support where testing draws have the event on both inputs: too little noise is likelier.
+
+    What is stated of an event stays the same, so that this choice on testing draws costs nothing.
+    """
+    both = [one for one, test in zip(candidates, tests, strict=True) if test.on_both]
+    rest = [one for one in candidates if one not in both]
+    if not both or {Fault.SCALE, Fault.SHIFT} & {one.kind for one in rest}:
+        return rest
+    pair = [replace(both[0], kind=kind) for kind in (Fault.SCALE, Fault.SHIFT)]
+    first = candidates.index(both[0])
+    return [*rest[:first], *pair, *rest[first:]]
 
 
 def _without_claim(candidates: Sequence[CandidateCause]) -> list[CandidateCause]:
@@ -133,11 +151,19 @@ class _Test:
     guarantee: Guarantee
     confidence: float
     pictured: bool
-    claimed: bool
+    claimed: bool = True
     numbers: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.counts = self._counts(self.one.condition)
+        self.counts = i, n, j, m = self._counts(self.one.condition)
+        of_event = self.one.event_alone and self.one.kind in _EITHER
+        sided = one_sided(*sorted((i / n, j / m)))
+        self.on_both = of_event and self.one.kind in _EITHER[:2] and not sided
+        _, _, low, high = self._limits(self.counts)
+        #: Whether it is told how often the event does not happen: these have the larger ratio.
+        self.negated = of_event and low > high and high * (1 - high) > _LARGER * low * (1 - low)
+        if self.negated:
+            self.counts = n - i, n, m - j, m
 
     def explanation(self) -> Explanation | None:
         """What can be said of it; nothing of an event alone that tells no input from the other."""
@@ -146,6 +172,10 @@ class _Test:
         _, _, low, high = self._limits(self.counts)
         if event_alone and low <= high:
             return None
+        breaks = shown(self.claim, *self.counts, self.level) > self.claim.value
+        if self.claimed and event_alone and one.kind in _EITHER[2:] and not breaks:
+            said = f"{_BEGINNINGS[one.kind]}the witness event shows it"
+            return Explanation(kind=one.kind, sentence=said, hint=self._hint)
         if not event_alone:  # two statements: of the event, and of spreads, parts or a shift
             self.level /= 2
         self.numbers = {**one.facts, ALONE: float(shown(self.claim, *self.counts, self.level))}
@@ -164,18 +194,25 @@ class _Test:
                 return None
         else:
             sentence, exact = self._event(), True
+        code = one.condition.expression if one.other is None else ""
         exact = exact and self.guarantee is not Guarantee.HEURISTIC
         return Explanation(
             kind=one.kind,
             sentence=sentence,
-            hint=one.kind.hint + (one.hint + _ACCOUNTED * self._of_curve) * self.claimed,
+            hint=self._hint,
             part=short(one.condition.part.name),
-            condition=one.condition.expression if one.other is None else "",
+            condition=f"not ({code})" if code and self.negated else code,
             numbers=tuple(self.numbers.items()),
             guarantee=self.guarantee if exact else Guarantee.HEURISTIC,
             confidence=self.confidence if exact else None,
             picture=self._picture() if self.pictured else None,
         )
+
+    @property
+    def _hint(self) -> str:
+        """Where to look."""
+        added = (self.one.hint + _ACCOUNTED * self._of_curve) * self.claimed
+        return self.one.kind.hint + added
 
     @property
     def _of_curve(self) -> bool:
@@ -209,6 +246,8 @@ class _Test:
         i, n, j, m = counts
         a, b = (i / n, j / m) if likelier == "first" else (j / m, i / n)
         what = one.condition.words
+        if self.negated:
+            what = f"not: {what}".replace("not: the witness event happens", _NOT_WITNESS)
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
         if one.kind is Fault.SUPPRESSION and one.condition.part.name != what:
@@ -350,7 +389,7 @@ class _Test:
                 labels = [condition.words if v else "any other output" for v in values]
             elif condition.part.unit:
                 labels = [condition.part.at(v) for v in values]
-            inside = tuple(condition.of(values).tolist())
+            inside = tuple((condition.of(values) != self.negated).tolist())
             return Picture(part=part, x=values, p=p, q=q, labels=tuple(labels), inside=inside)
         if condition.low == condition.high:  # a value among continuous ones has no density
             p, q = (np.array([1.0 - (at := np.mean(side == condition.low)), at]) for side in sides)
@@ -367,6 +406,8 @@ class _Test:
             factor = self.one.facts["needed scale"] / noise.scale
             needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
         left, right = (end if np.isfinite(end) else None for end in (condition.low, condition.high))
+        if self.negated and None in (left, right):
+            left, right = right, left
         return Picture(
             part=part,
             x=middle,

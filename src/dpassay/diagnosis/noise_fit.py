@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,12 @@ _FAR = 30
 _DIFFERENT = 4.0
 #: The share beyond each end of the narrower side, at which quantile functions are compared.
 _END = 0.05
+#: An output occurs on one side only if it is so much rarer on the other.
+_NEVER = 0.01
+#: Numbers are about the same up to this part, and far larger from this factor on.
+_NEAR, _FAR_LARGER = 0.05, 3
+#: Seconds of a day, the grid of dates without a time.
+DAY = 86400.0
 #: ε at which privacy profiles are compared.
 _EPSILONS = np.linspace(0.0, 10.0, 81)
 
@@ -146,6 +152,11 @@ class Numbers:
         error = noise.scale * math.sqrt(sum(1 / side.size for side in self.sides))
         return abs(centres[1] - centres[0]), error
 
+    @property
+    def fewest(self) -> int:
+        """The draws of the side that has fewer."""
+        return max(min(side.size for side in self.sides), 1)
+
     @cached_property
     def modes(self) -> list[tuple[float, float]]:
         """The most frequent value of each side, and its share."""
@@ -235,25 +246,31 @@ class Numbers:
 
     @cached_property
     def crossing(self) -> bool:
-        """Whether the wider side reaches further than the other at both ends.
+        """Whether the wider side reaches further at both ends, or noise of two scales fits.
 
         Quantile functions that do not cross are those of h(z) and h(z + shift) for an increasing h: then
         a loss or another function of shifted noise has such spreads as well as noise of two scales.
         """
         narrow, wide = self.sides if self.spreads[0] <= self.spreads[1] else self.sides[::-1]
         low, high = np.quantile(narrow, [_END, 1 - _END], method="inverted_cdf")
-        return bool(min(np.mean(wide < low), np.mean(wide > high)) > _END)
+        crossing = min(np.mean(wide < low), np.mean(wide > high)) > _END
+        return bool(crossing or self._fitted(self.spreads) is not None)
 
     @cached_property
     def noise(self) -> Noise | None:
         """Laplace or Gaussian noise, if one of them fits both sides."""
-        rest = np.sort(
-            np.concatenate([c[~far] for c, far in zip(self.centred, self.far, strict=True)])
-        )
+        step = DAY if self.part.unit and not np.any(self.values % DAY) else 1.0
+        found = self._fitted((step, step))
+        return None if found is None else replace(found, scale=step * found.scale)
+
+    def _fitted(self, units: Sequence[float]) -> Noise | None:
+        """Noise that fits both sides, in units of its own for each."""
+        sides = zip(self.centred, self.far, units, strict=True)
+        rest = np.sort(np.concatenate([c[~far] / max(unit, 1e-300) for c, far, unit in sides]))
         size = float(np.abs(rest).mean())
         if not 0 < size < np.inf or self.atoms:
             return None
-        discrete = self.whole and size < 50
+        discrete = size < 50 and bool(np.array_equal(rest, np.round(rest)))
         if discrete:  # discrete Laplace with P(k) ∝ aᵏ: E|k| = 2a/(1 − a²)
             size = -1 / math.log((math.sqrt(1 + size**2) - 1) / size)
         z, decay = np.abs(rest) / size, math.exp(-1 / size)
@@ -267,3 +284,65 @@ class Numbers:
         if min(apart) >= max(0.025, 1.7 / math.sqrt(rest.size)):
             return None
         return Noise("Laplace", size) if apart[0] <= apart[1] else Noise("Gaussian", deviation)
+
+
+def _plainness(value: float, sizes: Sequence[int], tolerance: float = 0.05) -> int:
+    """3 for 1 and 2 for 2, also divided by the number of records; 1 for other round numbers."""
+
+    def near(other: float) -> bool:
+        return abs(value - other) <= tolerance * other
+
+    for k in (1, 2):
+        if any(near(k / n) for n in (1, *sizes) if n):
+            return 4 - k
+    value = min(max(value, 1e-300), 1e300)
+    powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
+    small = 0.95 < value < 10.5 and near(round(value))
+    return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
+
+
+def interleaved(one: Numbers) -> bool:
+    """Whether repeated numbers that are not whole differ between the sides, but not their range."""
+    if one.whole or not 20 <= one.values.size <= 0.1 * sum(side.size for side in one.sides):
+        return False
+    for side, other in (one.sides, one.sides[::-1]):
+        inner = side[(side >= other[0]) & (side <= other[-1])]
+        if inner.size > 0.5 * side.size and np.mean(~np.isin(inner, other)) > 0.1:
+            return True
+    return False
+
+
+def plainer(covered: float, shift: float, error: float, sizes: Sequence[int]) -> bool:
+    """Whether noise covers a plainer shift than the observed one, or one as plain and far smaller.
+
+    Where no noise fits, so that it is not known what it covers: whether the shift is not plain.
+    """
+    near = min(max(_NEAR, 2.5 * error / max(shift, 1e-300)), 0.2)
+    observed = _plainness(shift, sizes, near)
+    if math.isnan(covered):
+        return observed < 2
+    plain = _plainness(covered, sizes)
+    return plain > observed or (plain == observed > 0 and shift > _FAR_LARGER * covered)
+
+
+def one_noise(several: Sequence[Numbers], claim: Claim) -> bool:
+    """Whether parts have noise of one scale that is too small, and not each the noise of a release.
+
+    A release of its own uses all of the claim, or has a scale of its own.
+    """
+    noises = [one.noise for one in several]
+    known = [one for one in noises if one is not None and one.allowed(claim)]
+    if len(known) < len(several) or len({one.family for one in known}) > 1:
+        return False
+    scales = np.array([one.scale for one in known])
+    moved = np.array([one.moved(noise) for one, noise in zip(several, known, strict=True)])
+    used, error = moved.T / scales / [one.allowed(claim) for one in known]
+    if np.any(used > 1 + _NEAR + 2 * error):  # a part breaks the claim alone
+        return True
+    same = np.ptp(np.log(scales)) < _NEAR + 4 / math.sqrt(min(one.fewest for one in several))
+    return bool(same and np.any(used < 1 - 2 * _NEAR - 2 * error))
+
+
+def one_sided(low: float, high: float) -> bool:
+    """Whether an event of these probabilities, or its complement, nearly never comes on one input."""
+    return low <= _NEVER * high or 1 - high <= _NEVER * (1 - low)

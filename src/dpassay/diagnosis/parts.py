@@ -176,25 +176,35 @@ def _is(name: str, template: Template) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def missing_shares(template: Template) -> dict[str, float]:
-    """The share of missing values under each key of a table or a dictionary: None, and NaN in a table."""
+def cells(template: Template) -> dict[str, tuple[int, int, int, int]]:
+    """How many values are under each key of a table or a dictionary; missing, texts, and numbers of them.
+
+    Missing are None, and NaN in a table.
+    """
     table = template[0] == "seq"
     rows = template[1] if table else (template,)
     if not all(row[0] == "dict" for row in rows):
         return {}
-    gone: dict[str, list[bool]] = {}
+    found: dict[str, list[str]] = {}
     for key, child in (entry for row in rows for entry in row[1]):
         column = child[0] == "seq"
-        lost = {"none", "nan"} if table or column else {"none"}
-        cells = child[1] if column else (child,)
-        gone.setdefault(shown_key(key), []).extend(cell[0] in lost for cell in cells)
-    return {key: sum(of_key) / max(len(of_key), 1) for key, of_key in gone.items()}
+        values = [cell[0] for cell in (child[1] if column else (child,))]
+        lost = [kind == "none" or (kind == "nan" and (table or column)) for kind in values]
+        named = ["none" if gone else kind for kind, gone in zip(values, lost, strict=True)]
+        found.setdefault(shown_key(key), []).extend(named)
+    return {
+        k: (len(v), v.count("none"), v.count("str"), v.count("number")) for k, v in found.items()
+    }
 
 
-def missing(key: str) -> Part:
-    """The share of values that are missing under a key."""
-    share = by_structure(lambda one: missing_shares(one).get(key, math.nan))
-    return Part(f"{_MISSING}{key}", "", share)
+def missing(key: str, texts: bool) -> Part:
+    """The share of values that are missing under a key; `texts`: a text such as * is missing too."""
+
+    def share(one: Template) -> float:
+        many, lost, words, _ = cells(one).get(key, (0, 0, 0, 0))
+        return (lost + texts * words) / max(many, 1) if key in cells(one) else math.nan
+
+    return Part(f"{_MISSING}{key}", "", by_structure(share))
 
 
 def in_words(one: Condition) -> Condition:
@@ -307,6 +317,17 @@ def _place(template: Template, path: str, kind: str) -> int:
     """Where an output of this structure holds the number or the date of a path; −1 for nowhere."""
     found = (k for k, (code, leaf) in enumerate(paths(template)) if (code, leaf[0]) == (path, kind))
     return next(found, -1)
+
+
+def combined(a: Part, b: Part, positive: bool) -> Part:
+    """a − b, or a + b."""
+
+    def read(outputs: Outputs) -> FloatArray:
+        return a.read(outputs) - b.read(outputs) if positive else a.read(outputs) + b.read(outputs)
+
+    sign, word = ("-", "−") if positive else ("+", "+")
+    code = f"{a.code} {sign} {b.code}" if a.code and b.code else ""
+    return Part(f"{a.name} {word} {b.name}", code, read, "duration" if a.unit and positive else "")
 
 
 # --- draws
