@@ -1,5 +1,6 @@
 """The threshold with the largest predicted power."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -134,3 +135,24 @@ def test_a_missing_cell_is_named_rather_than_a_score():
         )
     )
     assert dp.audit(words, claim="eps=1").witness.event.words == "output is 'w0'"
+
+
+def six_tests(answers, rng):
+    rho = rng.laplace(scale=2)
+    return [bool(a + rng.laplace(scale=2) >= rho) for a in answers]
+
+
+def test_an_event_of_a_score_is_listed_where_outputs_are_few(seed):
+    """Its counts are those of the outputs that its words name."""
+    mechanism, pair = dp.from_function(six_tests), ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+    listed = 0
+    for rng in range(seed, seed + 3):
+        verdict = dp.audit(mechanism, pair, "eps=1", n=2000, rng=rng, loss="logistic")
+        words = verdict.witness.event.words
+        if words.startswith("output is (0, "):
+            own = set(re.findall(r"\([01, ]+\)", words))
+            rows = dp.draw(mechanism, pair, n=300, rng=rng + 9).p
+            named = [rows.show(k) in own for k in range(300)]
+            assert np.array_equal(verdict.witness.event.holds(rows), named)
+            listed += 1
+    assert listed > 0

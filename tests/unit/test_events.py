@@ -130,11 +130,11 @@ def test_outputs_that_words_count_can_be_listed():
     rows = rng.integers(0, 4, (4000, 2))
     outputs = dp.from_samples(rows[:2000], rows[2000:]).p
     layout, _, _ = learn(outputs, outputs)
-    assert " others" not in of_keys(layout, range(8)).words
-    assert abridged_keys(of_keys(layout, range(8))) == []
-    event = of_keys(layout, range(9))
-    assert event.words.endswith("or one of 6 others")
-    assert abridged_keys(event) == list(range(9))
+    assert " others" not in of_keys(layout, range(12)).words
+    assert abridged_keys(of_keys(layout, range(12))) == []
+    event = of_keys(layout, range(13))
+    assert event.words.endswith("or one of 10 others")
+    assert abridged_keys(event) == list(range(13))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 3.5])

@@ -457,7 +457,7 @@ def test_numbers_that_outputs_lack_are_said_to_be_zero():
         ]
 
     verdict = dp.audit(dp.from_samples(rows(0.0), rows(2.0)), claim="eps=1", loss="feature")
-    assert "amount (missing counts as 0) " in str(verdict.witness)
+    assert "amount (a missing value or a word counts as 0) " in str(verdict.witness)
 
 
 def test_names_are_told_apart_from_numbers_and_nothing_is_empty():

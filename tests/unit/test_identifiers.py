@@ -11,7 +11,7 @@ import dpassay as dp
 from dpassay.auditing.counts import _of_column
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.privacy.provenance import Origin
-from dpassay.sampling.files import read_pair
+from dpassay.sampling.files import frame_pair, read_pair
 
 N = 600
 ORIGIN = Origin("p.csv", 1, "", N, ("x",), 0, "")
@@ -164,3 +164,120 @@ def test_the_witness_of_a_single_column_names_it_and_unused_rows_are_noted(write
 def test_a_single_column_is_named_without_an_article(words, said):
     origin = replace(ORIGIN, columns=("median_date",))
     assert _of_column(words, [origin]) == said
+
+
+def frequencies(shift, rng, decimals, n=3000):
+    drawn = pd.Series(np.round(50 + shift + rng.laplace(scale=8, size=n), decimals))
+    return drawn.value_counts().rename_axis("value").reset_index(name="count")
+
+
+@pytest.mark.parametrize("options", [{}, {"drop": ["count"]}, {"columns": ["count"]}])
+@pytest.mark.parametrize("order", ["count", "value", "none"])
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_a_frequency_table_is_refused_and_its_rows_can_be_repeated(decimals, order, options, seeds):
+    tables = [frequencies(k, np.random.default_rng(seeds[k]), decimals) for k in (0, 1)]
+    if order == "value":
+        tables = [t.sort_values("value") for t in tables]
+    if order == "none":
+        tables = [t.sample(frac=1, random_state=k) for k, t in enumerate(tables)]
+    with pytest.raises(
+        UnreadableFile, match=r"looks like a frequency table.*'value'.*repeat"
+    ) as said:
+        dp.from_samples(*tables, **options)
+    assert "t.loc[t.index.repeat(t['count'])].drop(columns='count').sample(frac=1) " in str(
+        said.value
+    )
+    assert "row number" not in str(said.value)
+    rows = [t.loc[t.index.repeat(t["count"])].drop(columns="count") for t in tables]
+    rows = [t.sample(frac=1, random_state=k) for k, t in enumerate(rows)]
+    assert len(dp.from_samples(*rows)) == 3000
+
+
+def test_the_counts_of_a_few_categories_are_a_frequency_table(seed):
+    rng = np.random.default_rng(seed)
+    p, q = (pd.DataFrame({"kind": list("abcd"), "n": rng.poisson(50, 4) + 1}) for _ in "pq")
+    with pytest.raises(UnreadableFile, match=r"frequency table.*dp.audit_counts"):
+        dp.from_samples(p, q)
+    assert len(dp.from_samples(p, q, columns=["kind", "n"])) == 4
+
+
+def test_a_value_and_a_count_that_may_number_rows_are_told_both_readings(seed):
+    rng = np.random.default_rng(seed)
+    p, q = (pd.DataFrame({"run": range(30), "n": rng.poisson(50, 30) + 1}) for _ in "pq")
+    with pytest.raises(UnreadableFile, match=r"as a row number.*If column 'n' counts how often"):
+        dp.from_samples(p, q)
+
+
+RELEASES = {
+    "a number and a count": lambda r, n: {"x": r.laplace(size=n), "n": r.poisson(50, n) + 1},
+    "rounded": lambda r, n: {"x": r.laplace(size=n).round(1), "n": r.poisson(50, n) + 1},
+    "the same noise": lambda r, n: (lambda z: {"x": z, "n": (1000 + 99 * z).astype(int)})(
+        np.sort(r.normal(size=n))
+    ),
+    "two counts": lambda r, n: {"x": r.integers(1, 400, n), "n": r.poisson(5, n) + 1},
+    "runs in any order": lambda r, n: {"x": 7 * r.permutation(n), "n": r.poisson(50, n) + 1},
+}
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+@pytest.mark.parametrize("n", [10, 60, 300, 3000])
+def test_releases_of_a_number_and_a_count_are_no_frequency_table(kind, n, seeds):
+    for k in range(5):
+        rng = np.random.default_rng(seeds[k])
+        p, q = (pd.DataFrame(RELEASES[kind](rng, n)) for _ in "pq")
+        said = ""
+        try:
+            frame_pair(p, q)
+        except UnreadableFile as error:  # of row numbers, say
+            said = str(error)
+        assert "frequency" not in said
+
+
+@pytest.mark.parametrize(
+    ("top", "row"), [("Table 3;\nas of;\n;\nrun;x\n", 4), ("run;x\nno.;value\n", 2)]
+)
+def test_words_above_numbers_are_a_title_or_a_header(write, top, row, seed):
+    rng = np.random.default_rng(seed)
+    titled, plain = (
+        "".join(f"{rng.integers(99)};{x:.3f}\n" for x in rng.laplace(size=3000)) for _ in "pq"
+    )
+    p, q = write("p.csv", top + titled), write("q.csv", "run;x\n" * (row == 2) + plain)
+    for pair in ((p, q), (q, p)):
+        with pytest.raises(
+            UnreadableFile, match=f"of p.csv holds words .*row {row} like the header"
+        ):
+            read_pair(*pair)
+    one = [write(f"{k}.txt", "Table 3\nvalue\n" + f"{k}\n{k + 1}\n" * 1000) for k in (3, 4)]
+    with pytest.raises(UnreadableFile, match="row 2 like the header"):
+        read_pair(*one)
+
+
+def test_text_with_decimal_commas_in_a_frame_is_refused(seed):
+    rng = np.random.default_rng(seed)
+    frames = [pd.DataFrame({"x": rng.laplace(1000, 50, 300).round(1)}) for _ in "pq"]
+    text = [f.astype(str).map(lambda cell: cell.replace(".", ",")) for f in frames]
+    with pytest.raises(InvalidInput, match=r"'x' of p .*decimal comma.*decimal=','"):
+        dp.from_samples(*text)
+    assert len(dp.from_samples(*(f["x"].tolist() for f in text))) == 300
+    assert len(dp.from_samples(*frames)) == 300
+
+
+def test_labels_that_repeat_have_two_readings_and_a_remedy_for_each(seed):
+    rng = np.random.default_rng(seed)
+    days = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"] * 100
+    p, q = (pd.DataFrame({"day": days, "x": rng.laplace(size=700)}) for _ in "pq")
+    for options in ({}, {"drop": ["day"]}):
+        said = r"Either a release is 7 rows.*pivot.*Or every row is a release.*drop\(columns=\['day'\]\)"
+        with pytest.raises(UnreadableFile, match=said):
+            dp.from_samples(p, q, **options)
+    assert len(dp.from_samples(p.drop(columns=["day"]), q.drop(columns=["day"]))) == 700
+
+
+def test_an_empty_column_is_not_among_those_to_name(twin):
+    rng = np.random.default_rng(0)
+    p, q = (
+        twin(k, {"run": list(range(60)), "x": rng.laplace(size=60).tolist(), "note": [None] * 60})
+        for k in "pq"
+    )
+    with pytest.raises(UnreadableFile, match=r"columns=\['x'\]"):
+        read_pair(p, q)

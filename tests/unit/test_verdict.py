@@ -134,7 +134,8 @@ def test_results_on_files_say_what_is_assumed_of_them_once(tmp_path):
     for path in paths:
         np.save(path, rng.normal(size=1000))
     audited = dp.audit(dp.from_samples(*paths), claim="eps=1")
-    for found in (audited, dp.bound(dp.from_samples(*paths), of="eps")):
+    arrays = dp.audit(dp.from_samples(*rng.normal(size=(2, 1000))), claim="eps=1")
+    for found in (audited, arrays, dp.bound(dp.from_samples(*paths), of="eps")):
         assert dict(found.view().rows)["assumes"].startswith(
             "every row is the output of a run of its"
         )

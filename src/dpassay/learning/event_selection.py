@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from dpassay.learning.cross_fit import CrossFit, Scores, select
 from dpassay.learning.hit_rates import HitRates, PredictedEvents, ThresholdEvent
-from dpassay.outputs.events import Event
+from dpassay.outputs.events import Event, abridged_keys, of_keys
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Sizes
 from dpassay.scores.fit import Score
@@ -30,6 +30,8 @@ _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
 #: Where one feature gives an event, another score must exceed it by so many times that margin; and where
 #: one feature or some categories do, its event must, counted as theirs is, by this share of the bound.
 _READABLE, _AS_GOOD = 2.0, 0.02
+#: Draws per output from which on an event of a score is written as a list of outputs, if that is short.
+_OFTEN = 10
 #: How many times the penalty for many thresholds is subtracted by default; see docs/methods/audit.md.
 _CONSERVATIVE = 2.0
 #: The same where hit rates come from a calibrated fit.
@@ -123,7 +125,9 @@ def select_events(learner: CrossFit, criterion: EventCriterion) -> list[Selected
     answer, its events share the error probability, or take it all where they are certain to.
     """
     values, bits = learner.families
-    found = _events(learner, criterion, values)
+    found = [
+        replace(one, event=_as_list(learner, one)) for one in _events(learner, criterion, values)
+    ]
     if not any(learner.scores(index) is not None for index in bits):
         return found
     rule = _OPTIMISTIC[-1]
@@ -282,6 +286,21 @@ def _readable(
         if criterion.counted_bound(_scores(learner, k), own) >= enough:
             return k, replace(own, z=event.z, bound=event.bound)
     return index, event
+
+
+def _as_list(learner: CrossFit, found: SelectedEvent) -> Event:
+    """An event of a score as the few outputs that it or its complement holds, where all come often."""
+    layout, sides = learner.training.layout, (learner.training.p, learner.training.q)
+    often = len(layout) * _OFTEN <= sum(map(len, sides))
+    if found.event.layout is not None or found.score == "feature" or layout.widest or not often:
+        return found.event
+    keys = np.concatenate([side.all_keys() for side in sides])
+    held = np.concatenate([found.event.holds(side.outputs) for side in sides])
+    inside = np.unique(keys[held & (keys >= 0)])
+    rest = len(inside) > len(layout) / 2
+    listed = of_keys(layout, inside.tolist(), otherwise=rest)
+    same = np.array_equal(held, np.isin(keys, inside) | (rest & (keys < 0)))
+    return listed if same and not abridged_keys(listed) else found.event
 
 
 def _selected(

@@ -202,7 +202,7 @@ def of_scores(scorer: Scorer, threshold: float, above: bool) -> Event:
 
 
 #: More intervals, keys or numbers than these are counted instead of listed.
-_LISTED, _KEYS, _NUMBERS = 4, 8, 12
+_LISTED, _NUMBERS = 4, 12
 
 
 def of_keys(
@@ -275,7 +275,7 @@ def abridged_keys(event: Event) -> list[int]:
         return []
     keys = [key for key in range(len(layout)) if (key in event.whole) != event.otherwise]
     runs = _runs(layout, keys)
-    return [] if len(keys) <= _KEYS or (runs and len(runs) <= _NUMBERS) else keys
+    return [] if len(keys) <= _NUMBERS or (runs and len(runs) <= _NUMBERS) else keys
 
 
 def _repeats(layout: Layout, key: int, free: int) -> bool:
@@ -294,7 +294,7 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
     runs = _runs(layout, keys)
     if runs is not None and len(runs) <= _NUMBERS:
         return runs, ""
-    shown = list(keys)[: _KEYS if len(keys) <= _KEYS else _LISTED - 1]
+    shown = list(keys)[: _NUMBERS if len(keys) <= _NUMBERS else _LISTED - 1]
     names = [layout.words(key) for key in shown]
     if len(set(names)) < len(names):  # six digits do not tell them apart
         names = [layout.words(key, all_digits=True) for key in shown]
@@ -305,7 +305,7 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
             names[k] = "a number that is not repeated" if other else "a number"
         if "•" in names[k] and layout.free(key):
             free.append(key)
-    if len(keys) > _KEYS:
+    if len(keys) > _NUMBERS:
         names = [", ".join(names), f"one of {len(keys) - _LISTED + 1} others"]
     if not free:
         return names, ""

@@ -243,6 +243,8 @@ OF_DURATIONS = (
     *("range", "standard deviation", "smallest gap", "largest gap", "largest step"),
     "last less first",
 )
+#: Those of all values, whether they are numbers or not.
+OF_VALUES = ("count", "number of distinct values")
 #: Place of the statistic that stands alone for columns of one number.
 VALUE = STATISTICS.index("value")
 
@@ -261,25 +263,25 @@ def _of_columns(
 
 
 def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
-    """Statistics of the numbers of each column, and of all values of it that are not numbers."""
+    """Statistics of the numbers of each column; how many values there are, and different ones, of all."""
     t, places = _of_columns(t, 8, len(STATISTICS), wanted)
+    mixed = np.isin(t.column, np.unique(t.column[~np.isfinite(t.number)]))  # not numbers alone
+    of_values = [STATISTICS.index(name) for name in OF_VALUES]
     found = []
     for rows in _single_and_many(t) if places is None else [np.arange(len(t))]:
-        owner, key, value, leaf, place = _summary(
-            t.where(rows) if rows.size < len(t) else t, places
-        )
-        found.append((owner, key, value, rows[leaf], place))
-    texts = np.flatnonzero(~np.isfinite(t.number))  # how many, and how many different ones
-    order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
+        triples = _summary(t.where(rows) if rows.size < len(t) else t, places)
+        leaf, place = rows[triples[3]], triples[4]
+        own = ~(mixed[leaf] & np.isin(place, of_values)) if mixed.any() else slice(None)
+        found.append(tuple(part[own] for part in (*triples[:3], leaf, place)))
+    others = np.flatnonzero(mixed)
+    order = others[np.lexsort((t.code[others], t.groups[others]))]
     at = changes(t.groups[order])
     fresh = np.zeros(order.size)
     fresh[changes(t.groups[order], t.code[order])] = 1
     by = np.argsort(t.column[order[at]], kind="stable")
     leaf = order[at][by]
-    for name, value in (
-        ("count", np.diff(np.append(at, order.size)).astype(float)),
-        ("number of distinct values", np.add.reduceat(fresh, at)),
-    ):
+    many = np.diff(np.append(at, order.size)).astype(float)
+    for name, value in zip(OF_VALUES, (many, np.add.reduceat(fresh, at)), strict=True):
         place = np.full(leaf.size, STATISTICS.index(name))
         found.append((t.owner[leaf], mix(8, t.column[leaf], place), value[by], leaf, place))
     owner, key, value, leaf, place = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -330,7 +332,9 @@ def ordered(t: LeafTable, wanted: Wanted = None) -> Triples:
 
 def by_place(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The sum of the numbers in a row, and the numbers of a column by place."""
-    known = np.flatnonzero(np.isfinite(t.number))
+    # numbers of several paths as one column have places that depend on which cells are numbers
+    named = (t.table != t.column) if wanted is None else True
+    known = np.flatnonzero(np.isfinite(t.number) & named)
     key = mix(10, t.table[known], t.place[known])
     return counted(t.owner[known], key, known, known, wanted, t.number[known])
 

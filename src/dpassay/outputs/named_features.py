@@ -31,12 +31,21 @@ from dpassay.outputs.features import (
     FAMILIES,
     OF_DATES,
     OF_DURATIONS,
+    OF_VALUES,
     STATISTICS,
     block_rows,
     blocks,
 )
 from dpassay.outputs.foreign_arrays import without_row_numbers
-from dpassay.outputs.leaves import TEXT_PARTS, WEEKDAY, WHOLE, LeafTable, grouped, mix
+from dpassay.outputs.leaves import (
+    TEXT_PARTS,
+    WEEKDAY,
+    WHOLE,
+    LeafTable,
+    changes,
+    grouped,
+    mix,
+)
 from dpassay.outputs.templates import shown_key, written, written_in
 from dpassay.records import Record
 
@@ -221,6 +230,8 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
 _OTHERS = ("blocks", "block rows", "target")
 #: How the names of counted values begin, unless outputs have one value each.
 _TIMES = "the number of times that "
+#: How a name says that outputs without such a number are not left out.
+_NOT_NUMBERS = " (a missing value or a word counts as 0)"
 #: Columns of a row whose sum names them, at most.
 _ADDED = 4
 #: And how those of values in any column do.
@@ -358,8 +369,21 @@ def unit_of(table: LeafTable, family: str, first: int, second: int) -> str:
     statistic = STATISTICS[second] if family == "summaries" else ""
     if table.unit(first) and statistic in OF_DURATIONS:
         return "duration"
-    alone = family == "by_place" and np.count_nonzero(table.rows == table.rows[first]) == 1
+    alone = family == "by_place" and is_single(table, first)
     return table.unit(first) if statistic in OF_DATES or family == "sorted" or alone else ""
+
+
+def _added(table: LeafTable, leaf: int) -> IntArray:
+    """The numbers that stand at the place of a leaf, of all outputs."""
+    here = (table.table == table.table[leaf]) & (table.place == table.place[leaf])
+    return np.flatnonzero(here & np.isfinite(table.number))
+
+
+def is_single(table: LeafTable, leaf: int) -> bool:
+    """Whether at the place of a leaf no output has more than one number, always in its column."""
+    added = _added(table, leaf)
+    one = np.bincount(table.owner[added]).max() == 1
+    return bool(one and np.all(table.column[added] == table.column[leaf]))
 
 
 def _column(table: LeafTable, leaf: int) -> str:
@@ -398,7 +422,7 @@ def _holds(table: LeafTable, leaf: int, empty: str = "{} is empty") -> str:
         return f"the key {shown_key(table.text(leaf))}"
     column, value = _assigned(table, leaf)
     if table.text(leaf) == "None":
-        return empty.format(column)
+        return "an empty item" if column == "the items" else empty.format(column)
     word = "is" if column.startswith((WHOLE, "the weekday of ")) else "="
     return f"{column} {word} {value}"
 
@@ -430,16 +454,32 @@ def _words_of_value(table: LeafTable, first: int) -> str:
 
 
 def _words_of_place(table: LeafTable, first: int) -> str:
-    place, column = int(table.place[first]) + 1, _column(table, first)
-    if np.count_nonzero(table.rows == table.rows[first]) == 1:
-        if column == "the output":
-            return column
-        return f"x{place}" if column == "the items" else f"item {place} of {column}"
-    own = (table.owner == table.owner[first]) & (table.table == table.table[first])
-    if table.place[own].max() > 0:
-        return f"the sum of the numbers in row {place}"
-    names = [_column(table, k) for k in np.flatnonzero(own & np.isfinite(table.number)).tolist()]
-    return " + ".join(names) if len(names) <= _ADDED else "the sum of all numbers"
+    place, added = int(table.place[first]) + 1, _added(table, first)
+    several = table.place[table.table == table.table[first]].max() > 0
+    columns, at = np.unique(table.column[added], return_index=True)
+    names = [_column(table, k) for k in np.sort(added[at]).tolist()]
+    if not is_single(table, first) and (several or len(names) > _ADDED):
+        return f"the sum of the numbers in row {place}" if several else "the sum of all numbers"
+    words = " + ".join(names)
+    if several or names[0] == "the items":
+        words = f"x{place}" if names[0] == "the items" else f"item {place} of {names[0]}"
+    return words + _NOT_NUMBERS * (added.size < columns.size * table.size)
+
+
+def _words_of_statistic(table: LeafTable, first: int, statistic: str) -> str:
+    name = _column(table, first)
+    if statistic == "value":  # of several numbers the least
+        return name if single_in_column(table, first) else f"the minimum of {name}"
+    known = np.isfinite(table.number[table.column == table.column[first]])
+    if statistic not in OF_VALUES and known.any() and not known.all():
+        name = f"the numbers in {name}"
+    return name if name.startswith("the output's ") else f"the {statistic} of {name}"
+
+
+def without_numbers(table: LeafTable, leaf: int) -> str:
+    """What a statistic of the column of a leaf is for outputs that have none."""
+    several = table.table[leaf] == table.column[leaf] and _column(table, leaf) != "the output"
+    return " (0 unless there are several)" if several else _NOT_NUMBERS
 
 
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
@@ -451,10 +491,13 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "anywhere":
             return f"{_OCCURRENCES}{value(first)}"
         case "rows" | "distinct":
-            row = np.flatnonzero(table.rows == table.rows[first]).tolist()
             if family == "rows":
-                return f"the number of rows ({', '.join(map(holds, row))})"
-            return f"the number of different rows ({', '.join(map(column, row))})"
+                own = np.flatnonzero(table.rows == table.rows[first])
+                return f"the number of rows ({', '.join(map(holds, own.tolist()))})"
+            _, row, size = np.unique(table.rows, return_inverse=True, return_counts=True)
+            own = np.flatnonzero((table.table == table.table[first]) & (size[row] > 1))
+            names = dict.fromkeys(map(column, own[changes(table.column[own])].tolist()))
+            return f"the number of different rows ({', '.join(names)})"
         case "pairs":
             alone = table.table[first] == table.column[first]  # characters or words of texts
             counted = "places" if alone and not _is_key(table, first) else "rows"
@@ -469,10 +512,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "positions":
             return f"the place of {value(first)} in {column(first)}"
         case "summaries":
-            name, statistic = column(first), STATISTICS[second]
-            if statistic == "value":  # of several numbers the least
-                return name if single_in_column(table, first) else f"the minimum of {name}"
-            return name if name.startswith("the output's ") else f"the {statistic} of {name}"
+            return _words_of_statistic(table, first, STATISTICS[second])
         case "larger":
             return f"the number of rows in which {column(first)} is larger than {column(second)}"
         case "sorted":

@@ -89,9 +89,10 @@ def assumed(about: About) -> str:
             "the event was fixed before the runs were seen (a threshold that was chosen on them makes "
             "the result invalid), and the runs are independent"
         )
-    if len(about.files) > 1:
+    if len(about.files) > 1 or about.digest:
+        two = "files" if about.files else "sides"
         return (
-            "every row is the output of a run of its own, and the inputs of the two files differ in one "
+            f"every row is the output of a run of its own, and the inputs of the two {two} differ in one "
             "person's data only"
         )
     return ""

@@ -55,6 +55,7 @@ from dpassay.sampling.identifiers import (
     as_option,
     enumerated,
     one_value_each,
+    refuse_frequencies,
     refuse_identifiers,
     refuse_long,
     refuse_periodic,
@@ -66,6 +67,10 @@ _NUMBERS, _DISTINCT = 100, 20
 #: Significant digits of rounded numbers, at most: doubles, and narrower floats.
 _DOUBLE, _FLOAT = 15, 6
 _FINER = 0.5  # the share of the other file's numbers that must have more digits
+#: Rows of a title, at most, and how rarely words of independent rows may be at the top alone.
+_TITLE, _AT_THE_TOP = 10, 1e-3
+#: The share of texts that must be numbers with a decimal comma, or whole.
+_COMMAS = 0.95
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
 
@@ -280,6 +285,8 @@ def frame_pair(
     """
     one, other = frame_content("p", p), frame_content("q", q)
     if one and other:
+        for side in (one, other):
+            _refuse_commas(side)
         return _matched(one, other, columns, drop)
     others = constants(q)
     if names := [k for k, value in constants(p).items() if others.get(k, value) != value]:
@@ -333,10 +340,13 @@ def _matched(
         names = one_value_each(p, q)
         for side in (p, q):
             refuse_long(side, names, unwanted)
+        refuse_frequencies(p, q)
     for side in (p, q):
         refuse_periodic(side)
     p, q = _chosen(p, q, wanted, unwanted)
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
+    for side in (p, q):
+        _refuse_title(side)
     if not wanted and len(p.called) > 1:
         refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))
@@ -346,6 +356,40 @@ def _matched(
     both = zip(p.columns, q.columns, strict=True)
     arrays = [_same_type(a.array(ABSENT), b.array(ABSENT)) for a, b in both]
     return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
+
+
+def _refuse_title(side: Content) -> None:
+    """Refuse a column of numbers with words in its first rows only: a title, or a header below one."""
+    for name, column in zip(side.called, side.columns, strict=True):
+        n, words = len(column.values), column.kinds["words"]
+        cells = column.values[:_TITLE].tolist()
+        top = [k for k, cell in enumerate(cells) if isinstance(cell, str)]
+        if not words or len(top) < words or column.kinds["numbers"] < n - words:
+            continue
+        if ((top[-1] + 1) / n) ** words > _AT_THE_TOP:
+            continue
+        rows = np.arange(n) if column.present is None else np.flatnonzero(column.present)
+        last = int(rows[top[-1]]) + 1 + side.named
+        raise UnreadableFile(
+            f"{side.column(name)} of {side.shown} holds words in its first rows, up to row {last} "
+            f"({cells[top[-1]]!r}), and {n - words:,} numbers below: they look like a title, and row "
+            f"{last} like the header. Delete the rows above it in both files; if the words are outputs, "
+            "pass arrays to from_samples"
+        )
+
+
+def _refuse_commas(side: Content) -> None:
+    """Refuse text that is numbers with a decimal comma, in a data frame that was read without it."""
+    for name, column in zip(side.called, side.columns, strict=True):
+        cells = column.values[:ROWS].tolist() if set(column.kinds) == {"words"} else []
+        found = [cell for cell in cells if re.fullmatch(Marks(",", ".").number, cell.strip())]
+        commas = [cell for cell in found if "," in cell]
+        if len(found) > _COMMAS * len(cells) and 2 * len(commas) > len(cells):
+            raise InvalidInput(
+                f"{side.column(name)} of {side.shown} holds text such as {commas[0]!r}, numbers with a "
+                "decimal comma: read it with pandas.read_csv(…, decimal=','), or give the files to "
+                "from_samples(…, decimal=','). If the text is the output, give lists of it"
+            )
 
 
 def _as_dates(a: Column, b: Column) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import shlex
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpassay._typing import AnyArray
+from dpassay._typing import AnyArray, IntArray
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, as_objects
 from dpassay.sampling.text_tables import WRITTEN_DATE
@@ -19,6 +20,15 @@ FEW = 20  # rows from which an order is no accident
 ROWS = 5000  # at the top of a table, which are looked at
 #: What repeats in a fixed order is refused where the chance of that is below, for independent rows.
 _PERIODIC = 1e-9
+_KEYED = 6  # columns of a frequency table, at most
+#: The same of values that do not repeat; the z-score past which a correlation is no accident.
+_RARE, _Z = 1e-9, 6.0
+_END = 0.05
+#: How a table of counts becomes one of releases.
+_ONE_ROW = (
+    "as t.loc[t.index.repeat(t[{0!r}])].drop(columns={0!r}).sample(frac=1) makes it in pandas; for the "
+    "counts of one event use dp.audit_counts (dpassay counts)"
+)
 
 
 def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
@@ -33,7 +43,13 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
                 index[name] = f"{p.column(name)} of {side.shown} {sign}"
     if not index and not constant:
         return
-    rest = [name for name in p.called if name not in index and name not in constant]
+    empty = [
+        n
+        for n, a, b in zip(p.called, p.columns, q.columns, strict=True)
+        if not len(a.values) + len(b.values)
+    ]
+    rest = [name for name in p.called if name not in (*index, *constant, *empty)]
+    tables = [name for name in rest if len(p.called) == 2 and _values_once(p, name)]
     outputs = as_option("columns", [*constant, *rest] or ["…"])
     no_output = as_option("drop", [*dropped, *index, *constant])
     said = "; ".join(index.values()) + (
@@ -51,6 +67,11 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     else:
         said += f"leave out what is no output with {no_output}, or " * bool(rest)
         said += f"name the columns that are outputs with {outputs}"
+    for name in tables[:1]:
+        said += (
+            f". If {p.column(name)} counts how often each value came, an audit needs one row a release, "
+            f"{_ONE_ROW.format(name)}"
+        )
     raise UnreadableFile(said)
 
 
@@ -63,6 +84,90 @@ def one_value_each(p: Content, q: Content) -> list[str]:
         if (b := others.get(name)) is not None and _is_constant(a) and _is_constant(b)
         if a.values[:1].tolist() != b.values[:1].tolist()
     ]
+
+
+def refuse_frequencies(p: Content, q: Content) -> None:
+    """Refuse tables of values and of how often each came: their rows are no releases.
+
+    Every combination of values is in one row, beside a positive whole number. Independent rows do so
+    with a probability below `_RARE` where the values lie so close that some would repeat; whole
+    numbers, which may number rows, are told by counts that are correlated in the order of the values.
+    Of words, few are the same in both.
+    """
+    for side, name in itertools.product(
+        (p, q), reversed(p.called if len(p.called) <= _KEYED else ())
+    ):
+        values = _values_once(side, name)
+        if values is None or not (_crowded(side, name, values) or _same_words(p, q, name)):
+            continue
+        others = enumerated([other for other in side.called if other != name])
+        raise UnreadableFile(
+            f"{side.shown} looks like a frequency table: every value of {others} is in one row, and "
+            f"{side.column(name)} seems to count how often it came. An audit needs one row a release, "
+            f"{_ONE_ROW.format(name)}. Rare values must not be cut away: their absence would look like a "
+            "violation. If the rows are releases all the same, say so with "
+            f"{as_option('columns', side.called)}; if {others} is what numbers them, delete "
+            "that from both tables"
+        )
+
+
+def _values_once(side: Content, name: str) -> list[tuple[IntArray, float]] | None:
+    """The values of the other columns, if each combination is in one row, beside positive whole numbers.
+
+    Of each column the ranks of its values, and how many there may be without the ends (`_END` of the rows
+    on either side): of numbers those as far apart as the nearest two.
+    """
+    columns = dict(zip(side.called, side.columns, strict=True))
+    count, found = columns.pop(name, None), []
+    if (
+        count is None
+        or count.missing
+        or count.values.dtype.kind != "i"
+        or count.values.min(initial=1) < 1
+    ):
+        return None
+    for column in columns.values():
+        numbers = column.values.dtype.kind in "if"
+        if column.missing or not (numbers or set(column.kinds) == {"words"}):
+            return None
+        values, ranks = np.unique(column.values[:ROWS], return_inverse=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = values.astype(float) if numbers else np.arange(float(values.size))
+            low, high = np.quantile(x[ranks], [_END, 1 - _END])
+            size = 1 + (high - low) / max(np.diff(x).min(initial=np.inf), 5e-324)
+        found.append((ranks, float(np.nan_to_num(size, nan=np.inf, posinf=np.inf))))
+    ranked = [ranks for ranks, _ in found]
+    if not found or np.unique(ranked, axis=1).shape[1] < ranked[0].size or ranked[0].size < 2:
+        return None
+    return found
+
+
+def _crowded(side: Content, name: str, values: list[tuple[IntArray, float]]) -> bool:
+    """Whether independent rows would repeat values, and differ more in the numbers beside near ones."""
+    n, size = values[0][0].size, math.prod(size for _, size in values)
+    inner = n * (1 - 2 * _END * len(values))
+    if (
+        inner * (inner - 1) / 2 < -math.log(_RARE) * size
+    ):  # P(no value twice) ≤ exp(−n(n − 1)/2 size)
+        return False
+    columns = dict(zip(side.called, side.columns, strict=True))
+    counts = columns.pop(name).values[:ROWS]
+    if all(column.values.dtype.kind == "f" for column in columns.values()):
+        return True  # with decimals: these do not number rows
+    _, ranks = np.unique(counts[np.lexsort([r for r, _ in values[::-1]])], return_inverse=True)
+    centred = ranks - ranks.mean()
+    return float(centred[1:] @ centred[:-1]) * math.sqrt(n) > _Z * float(centred @ centred)
+
+
+def _same_words(p: Content, q: Content, name: str) -> bool:
+    """Whether both tables hold the same few words, each once, beside the numbers."""
+    words = []
+    for side in (p, q):
+        others = [c.values for n, c in zip(side.called, side.columns, strict=True) if n != name]
+        if side.origin.rows >= FEW or any(c.dtype.kind != "O" for c in others):
+            return False
+        words.append(sorted(zip(*(c.tolist() for c in others), strict=True)))
+    return words[0] == words[1]
 
 
 def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> None:
@@ -117,20 +222,17 @@ def refuse_periodic(side: Content) -> None:
     if not periods or len(periods) == len(arrays):
         return
     labels, k = list(periods), math.lcm(*periods.values())
-    repeats, no_output, them = (
-        ("repeats", "is no output", "it")
-        if len(labels) == 1
-        else ("repeat", "are no outputs", "them")
-    )
+    repeats = "repeats" if len(labels) == 1 else "repeat"
     raise UnreadableFile(
         f"{enumerated(labels)} of {side.shown} {repeats} in the same order every "
-        f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. If a release is "
-        f"{k} rows, they are not independent: write one row a release, as pandas' "
-        f"assign(release=np.arange(len(p)) // {k}).pivot(index='release', columns={_few(labels)}) does "
-        "(then wide.columns = wide.columns.map(str) before to_csv), or give tables, "
-        f"from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // {k})], …). "
-        f"If every row is a release of its own, and {enumerated(labels)} {no_output}, delete {them} from "
-        "both tables (choosing columns does not suffice: the rows stay in their order)"
+        f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. Either a release "
+        f"is {k} rows with these labels, and they are not independent: write one row "
+        f"a release, as pandas' assign(release=np.arange(len(p)) // {k}).pivot(index='release', "
+        f"columns={_few(labels)}) does (then wide.columns = wide.columns.map(str) before to_csv), or "
+        "give tables, from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // "
+        f"{k})], …). Or every row is a release of its own, with a label of when it was made, such as "
+        f"the day of the week: delete it from both tables, t.drop(columns={_few(labels)}) in "
+        "pandas. drop= (--drop) does not suffice, since the rows of one release would pass as several"
     )
 
 

@@ -27,10 +27,12 @@ from dpassay.outputs.leaves import OF_DIGITS, TEXT_PARTS, WHOLE, Hashes, LeafTab
 from dpassay.outputs.named_features import (
     Feature,
     Target,
+    is_single,
     single_in_column,
     subject_of,
     targets_of,
     unit_of,
+    without_numbers,
     words_of,
 )
 from dpassay.outputs.templates import written
@@ -65,7 +67,7 @@ def _plainness(tables: dict[str, LeafTable], family: str, first: int, second: in
     if (family, second) == ("summaries", VALUE):
         return 0 if single_in_column(table, first) else 1
     if family == "by_place":
-        return 1 if np.count_nonzero(table.rows == table.rows[first]) == 1 else 2
+        return 1 if is_single(table, first) else 2
     if family == "values":
         other = tables["summaries"].column == table.column[first]  # of all values, also rare ones
         several = np.bincount(tables["summaries"].owner[other]).max() > 1
@@ -129,7 +131,7 @@ def best_features(
                 name = words_of(tables[family], family, one, two)
                 keys = extracted[family, width][1]
                 if family in _OF_THEIR_NUMBERS and np.count_nonzero(keys == key) < n + m:
-                    name += " (missing counts as 0)"
+                    name += without_numbers(tables[family], one)
                 unit = unit_of(tables[family], family, one, two)
                 subject = subject_of(tables[family], family, one)
         chosen[limit] = Feature(family, key, name, width, unit=unit, subject=subject)
