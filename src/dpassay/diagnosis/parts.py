@@ -8,6 +8,7 @@ name and, where there is one, a Python expression that computes it.
 from __future__ import annotations
 
 import math
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -293,14 +294,19 @@ def coordinates(template: Template, near: Outputs) -> list[Part]:
         unit = "" if kind == "number" else kind
         origin = 0.0 if near.rest is None or unit else float(near.numbers[0, column])
 
+        known: weakref.WeakKeyDictionary[Outputs, FloatArray] = weakref.WeakKeyDictionary()
+
         def read(outputs: Outputs) -> FloatArray:
-            at = by_structure(lambda one: _place(one, path, kind))(outputs)
-            found = np.full(len(outputs), np.nan)
-            for place in set(at.astype(int).tolist()) - {-1}:
+            if outputs in known:
+                return known[outputs]
+            places = np.array([_place(one, path, kind) for one in outputs.structures])
+            at, found = places[outputs.all_codes], np.full(len(outputs), np.nan)
+            for place in set(places.tolist()) - {-1}:
                 own = at == place
                 found[own] = outputs.value_of(place, origin)[own]
                 if unit:
                     found[own] += outputs.value_of(place + 1)[own] / 1e9
+            known[outputs] = found
             return found
 
         name, code = "the output" if path == "output" else path, "" if unit else path
@@ -369,7 +375,8 @@ def some(p: Outputs, q: Outputs) -> Batch:
     most = min(_DRAWS, max(_NUMBERS // max(p.numbers.shape[1], 1), 200))
     if len(p.structures) + len(q.structures) > _KINDS:
         most = min(most, _FEW)
-    return Batch.of(_used(p[:most]), _used(q[:most]))
+    first = (side if len(side) <= most else side[:most] for side in (p, q))
+    return Batch.of(*map(_used, first))
 
 
 def _used(side: Outputs) -> Outputs:
