@@ -136,7 +136,11 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
     above = np.flatnonzero(log >= limit)[:1]
     crossing = (float(draws[above[0]]), float(log[above[0]])) if above.size else None
     drawn = parts.lines(lines, x, y, ("draws", wealth), hover)
-    stop = "" if crossing is None else f"refuted after {crossing[0]:,.0f} draws a side"
+    stop = (
+        ""
+        if crossing is None
+        else f"refuted after {crossing[0]:,.0f}, stopped after {draws[-1]:,.0f}"
+    )
     mark = parts.mark(crossing, ("refuted after", wealth), "circle", stop)
     return parts.finish(drawn + mark)
 

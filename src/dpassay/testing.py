@@ -397,7 +397,7 @@ def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
 def _refuted(verdict: Verdict, flake: float) -> str:
     """The message of a violation, with its witness."""
     c, w = verdict.claim, verdict.witness
-    lines = [f"not {c}: {verdict.bound} on {w.pair and w.pair.inputs}"]
+    lines = [f"not {c.short}: {verdict.bound} on {w.pair and w.pair.inputs}"]
     if verdict.guarantee is Guarantee.EXACT:
         lines.append(f"wrong with probability {flake:g} at most")
     else:  # doubts about independent draws

@@ -2,14 +2,20 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dpassay as dp
+from dpassay.bounds.power import detectable
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.event_selection import EventCriterion, select_events
+from dpassay.results import verdict_text
+from dpassay.results.estimates import SECOND
+from dpassay.sampling.budget import TRAIN
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -399,3 +405,32 @@ def test_the_event_of_the_p_value_is_named_where_it_is_not_the_witness():
     )
     alone = dp.audit_counts(i, n, j, m, "eps=1").p_value
     assert alone <= found.p_value <= 10 * alone
+
+
+def _coin(p, q):
+    return lambda first, size, rng: (rng.random(size) < (p if first else q)).astype(int)
+
+
+def test_the_smallest_detectable_gap_of_a_curve_is_detected_nine_times_in_ten(seeds):
+    """Where training draws showed no excess an event that always happens was tested."""
+    claim = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
+    caught = []
+    for n in (2_000, 20_000):
+        test = n - round(TRAIN * n)
+        for q in (0.05, 0.3, 0.81):
+            gap = detectable(q, test, test, claim, 0.05 * (1 - SECOND))
+            coin = _coin(min(float(claim.region(q, gap)), 1.0), q)
+            found = [dp.audit(coin, (1, 0), claim, n=n, rng=s) for s in seeds[:60]]
+            caught.append(sum(verdict.violated for verdict in found))
+            assert all(0 < verdict.witness.hits_q < test for verdict in found)
+    assert min(caught) >= binom.ppf(1e-5, 60, 0.87)
+    assert binom.ppf(1e-4, 360, 0.87) <= sum(caught) <= binom.isf(1e-4, 360, 0.94)
+
+
+def test_of_an_event_that_always_happens_no_power_is_stated(seed):
+    verdict = dp.audit(_coin(0.6, 0.4), (1, 0), "eps=1", n=400, rng=seed)
+    assert "ε" in verdict.power_statement
+    always = replace(verdict.witness, hits_p=300, n_p=300, hits_q=300, n_q=300)
+    full = replace(verdict, witness=always)
+    assert full.power_statement == ""
+    assert verdict_text.detectable(full)[1].startswith("the event that was tested happened in all")

@@ -172,6 +172,15 @@ def test_a_mechanism_that_changes_its_input_is_refused():
     dp.draw(lambda x, size, rng: sorts(x.copy(), size, rng), (np.ones(3), np.zeros(3)), n=10)
 
 
+def test_a_mechanism_that_empties_its_input_and_then_fails_is_refused_for_that():
+    def pops(rows, rng):
+        rows.pop()
+        return len(rows) + rng.laplace()
+
+    with pytest.raises(InputChanged, match="in place"):
+        dp.draw(dp.from_function(pops), ([1, 2, 3], [1, 2, 3, 4]), n=10)
+
+
 def test_what_is_advised_where_inputs_change_shows_what_every_output_gives_away():
     """A copy a call would be changed by the first output, and later ones would look private."""
 

@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 import dpassay as dp
 from dpassay.auditing import plan_result, plans
 from dpassay.auditing.audits import refutes
+from dpassay.bounds import power
 from dpassay.bounds.joint_test import evidence
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import exact_power
@@ -59,6 +60,22 @@ def test_the_exact_power_of_few_draws_counts_every_outcome(p, q, claim):
         if evidence(Counts(i, n, j, n), claim, gamma).p_value <= gamma
     )
     assert exact_power(p, q, n, claim, gamma) == pytest.approx(slow, abs=3e-4)
+
+
+@pytest.mark.parametrize(("excess", "confidence"), [(0.5, 1 - 1e-6), (0.2, 0.95)])
+def test_the_power_of_a_plan_at_a_corner_of_the_claim_is_what_was_asked_for(
+    excess, confidence, monkeypatch
+):
+    """Between few exact p-values the critical counts were joined by lines, which cut the corner."""
+    plan, claim, gamma = (
+        dp.plan("eps=1", excess=excess, confidence=confidence),
+        dp.PureDP(1),
+        1 - confidence,
+    )
+    p = float(claim.at(plan.actual).region(plan.event))
+    monkeypatch.setattr(power, "_KNOTS", 60)
+    found = exact_power(p, plan.event, plan.held_out, claim, gamma)
+    assert found == pytest.approx(0.9, abs=0.012)
 
 
 @pytest.mark.usefixtures("few_simulations")

@@ -144,6 +144,10 @@ def test_a_replay_on_outputs_of_another_kind_says_so():
             dp.replay(found, other, rng=1)
     far = dp.replay(scalar, lambda x, size, rng: np.full(size, -9.0), rng=1)
     assert far.blind_cause == "empty event"
+    assert far.headline == "no evidence: the event no longer occurs on either input"
+    assert "too weak" not in str(far)
+    assert "no evidence about other events" in str(far)
+    assert "assertion again" in far.remedy
 
 
 def test_a_replay_with_the_inputs_exchanged_is_blind():

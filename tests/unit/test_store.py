@@ -16,6 +16,7 @@ from dpassay.errors import (
     InvalidInput,
     NotEnoughDraws,
     StoreError,
+    StoreWarning,
 )
 from dpassay.sampling.store_files import list_parts
 
@@ -161,6 +162,7 @@ def test_samples_take_each_address_once(tmp_path, seed):
     assert np.unique(samples.p.numbers).size == 1000
 
 
+@pytest.mark.filterwarnings("ignore::dpassay.errors.StoreWarning")
 def test_draws_of_their_own_randomness_all_count(tmp_path):
     def own(x):
         return float.fromhex(f"0x1.{os.urandom(6).hex()}p0")
@@ -173,6 +175,7 @@ def test_draws_of_their_own_randomness_all_count(tmp_path):
     assert np.unique(samples.p.numbers).size == 2500
 
 
+@pytest.mark.filterwarnings("ignore::dpassay.errors.StoreWarning")
 def test_a_state_that_starts_again_with_the_run_is_noticed(tmp_path):
     def fresh():
         rng = np.random.default_rng(7)  # as in a script that seeds itself
@@ -314,3 +317,17 @@ def test_the_folder_may_be_relative(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     draws("runs", 10)
     assert dp.Store("runs").path == Path(tmp_path / "runs")
+
+
+def test_draws_that_another_number_cannot_use_are_announced_before_new_ones_are_made(
+    tmp_path, seed
+):
+    """600 and 1,000 draws are in cells of 2, and 1,100 in cells of 4: other streams."""
+    mechanism = dp.from_function(one_laplace)
+    draws(tmp_path, 600, seed, mechanism)
+    draws(tmp_path, 1000, seed, mechanism)
+    with pytest.warns(
+        StoreWarning, match=r"1,000 draws .* cells of 2.* 1,100 draws a side are made"
+    ):
+        draws(tmp_path, 1100, seed, mechanism)
+    draws(tmp_path, 1100, seed, mechanism)  # all are there

@@ -20,6 +20,7 @@ from dpassay.outputs.score_models import Features
 from dpassay.outputs.templates import NUMBER
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
+from dpassay.results.blindness import Cause
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -52,9 +53,10 @@ def replay(
     n    fresh draws a side; by default as many as tested the witness, or all of the samples given
 
     The event was fixed before these draws, and so was the input on which it should be likelier, so
-    nothing has to be paid for the search. A verdict brings its claim along, and a bound the claim of
-    just its value: refuted, that is reached again. A witness alone needs a claim. The `features` are
-    those that the verdict was found with.
+    nothing has to be paid for the search. If it no longer occurs on either input, as after a repair, that
+    is no evidence about other events: audit again. A verdict brings its claim along, and a bound the
+    claim of just its value: refuted, that is reached again. A witness alone needs a claim. The `features`
+    are those that the verdict was found with.
 
     >>> import dpassay as dp
     >>> verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
@@ -114,6 +116,13 @@ def replay(
     verdict = audit_counts(i, n_p, j, n_q, claim, confidence=confidence, likelier=likelier)
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
     guarantee = verdict.guarantee.downgraded(source.doubts)
+    if i + j == 0:
+        before, once = f"{witness.hits_p:,} and {witness.hits_q:,}", f"{n_p:,} and {n_q:,}"
+        gone = (
+            f"the event of the verdict, which happened {before} times then, happened in none of the "
+            f"{once} draws here. That is no evidence about other events"
+        )
+        verdict = replace(verdict, blind=gone, blind_cause=Cause.EMPTY_EVENT)
     return replace(
         verdict,
         guarantee=guarantee,

@@ -28,12 +28,9 @@ _MORE = 10_000
 #: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
 #: Up to so many counts `exact_power` computes the p-value at each, of more at some.
-_ALL, _KNOTS = 40, 6
-#: How often a plan is raised with it, for up to so many draws, or so many expected counts of the event
-#: (or its complement) on the input on which it is rarer.
-_TURNS, _RAISED, _FEW = 8, 10_000, 100
-#: Error of `exact_power`.
-_UNCERTAIN = 2e-3
+_ALL, _KNOTS = 24, 7
+#: How often a plan is raised with it, and by how much the power may then be too small, or too large.
+_TURNS, _UNCERTAIN, _TOO_MUCH = 8, 4e-3, 0.015
 
 
 @lru_cache(maxsize=256)
@@ -62,39 +59,53 @@ def exact_power(p: float, q: float, n: int, claim: Claim, gamma: float) -> float
     """The probability that the test at level γ rejects the claim with n draws a side.
 
     By exact p-values: at each of few likely counts j, which leaves an error of 2e-4, or at some of many,
-    between which the smallest i that is rejected is interpolated. `power` is too large where counts are
-    few, and at a corner of what the claim allows.
+    between which the distance of the smallest i that is rejected from the approximate contour is
+    interpolated. `power` is too large at a corner of what the claim allows, and where counts are few.
     """
     first, last = (int(binom.ppf(tail, n, q)) for tail in (1e-4, 1 - 1e-4))
     counts = np.arange(first, last + 1)
-    some = np.unique(np.linspace(first, last, _KNOTS).astype(int))
-    knots = counts if counts.size <= _ALL else some
-    least, off = [], 0
-    for j, about in zip(knots.tolist(), _rejected(q, n, n, claim, gamma)(knots), strict=True):
-        least.append(_least_rejected(j, n, claim, gamma, int(about) + off))
-        off = least[-1] - int(about)
-    return float(
-        binom.pmf(counts, n, q) @ binom.sf(np.round(np.interp(counts, knots, least)) - 1, n, p)
-    )
+    every = counts.size <= _ALL
+    some = binom.ppf(np.linspace(0.02, 0.98, _KNOTS), n, q).astype(int)
+    knots = counts if every else np.unique(some)
+    about = _rejected(q, n, n, claim, gamma)
+    off = [
+        _least_rejected(j, n, claim, gamma, i, every) - i
+        for j, i in zip(knots.tolist(), about(knots).tolist(), strict=True)
+    ]
+    least = about(counts) + np.round(np.interp(counts, knots, off))
+    return float(binom.pmf(counts, n, q) @ binom.sf(least - 1, n, p))
 
 
-def _least_rejected(j: int, n: int, claim: Claim, gamma: float, about: int) -> int:
-    """The smallest i that the exact test rejects beside j, near a first guess; n + 1 if none is."""
+def _least_rejected(j: int, n: int, claim: Claim, gamma: float, about: int, exactly: bool) -> int:
+    """The smallest i that the exact test rejects beside j, near a first guess; n + 1 if none is.
 
-    def rejected(i: int) -> bool:
+    The p-value is nearly normal in i: two of them give i, or one where the normal distribution begins a
+    search for it `exactly`.
+    """
+
+    def missing(i: int) -> float:
+        """By how much the normal quantile of the p-value is too small to reject; limited."""
         if not 0 <= i <= n:
-            return i > n
-        return evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value <= gamma
+            return -1.0 if i > n else 1.0
+        p_value = evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value
+        return float(ndtri(min(max(p_value, gamma / 10), 0.5)) - ndtri(gamma))
 
-    low = high = min(max(about, 0), n + 1)
+    first = min(max(about, 0), n)
+    noise = n * float(normal_limit(np.array([max(j, 0.5) / n]), n, n, claim)[1][0])
+    short = missing(first)
+    low = high = min(max(first + math.ceil(short * noise), 0), n + 1)  # to where it rejects
+    if not exactly and high not in (first, n + 1):
+        rest = missing(high)
+        rate = (short - rest) / (high - first)  # of a unit of i
+        return min(high + math.ceil(rest / rate), n + 1) if rate > 0 else high
     step = 1
-    while rejected(low) and low >= 0:  # low is not rejected, high is
+    while missing(low) <= 0 and low >= 0:  # low is not rejected, high is
         low, high, step = low - step, low, 2 * step
-    while high == low or not rejected(high):
+    while high == low or missing(high) > 0:
         low, high, step = high, high + step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if rejected(middle) else (middle, high)
+        low, high = (low, middle) if missing(middle) <= 0 else (middle, high)
     return high
 
 
@@ -205,18 +216,22 @@ def draws_needed_exactly(
 ) -> int | None:
     """`draws_needed`, raised where `exact_power` with as many is less than the chance asked for."""
     n = draws_needed(p, q, claim, gamma, chance)
-    if n is None or (n > _RAISED and n * min(q, 1 - q) > _FEW):
+    if n is None:
         return n
-    goal, enough = float(ndtri(chance)), n
+    goal, low, high = float(ndtri(chance)), 0, None
     for _ in range(_TURNS):  # as a normal quantile the power is nearly linear in √n
-        found = exact_power(p, q, enough, claim, gamma)
-        if found >= chance - _UNCERTAIN:
+        found = exact_power(p, q, n, claim, gamma)
+        enough = found >= chance - _UNCERTAIN
+        low, high = (low, n) if enough else (n, high)
+        if enough and (found <= chance + _TOO_MUCH or not low):
             break
-        short = goal - float(ndtri(max(found, 1e-9)))
-        enough = (
-            math.ceil((math.sqrt(enough) * (1 + short / (goal - float(ndtri(gamma))))) ** 2) + 1
-        )
-    return enough
+        short = goal - float(ndtri(min(max(found, 1e-9), 1 - 1e-9)))
+        n = math.ceil((math.sqrt(n) * (1 + short / (goal - float(ndtri(gamma))))) ** 2) + 1
+        if high is not None:
+            if high - low <= max(2, high // 100):
+                break
+            n = n if low < n < high else (low + high) // 2
+    return n if high is None else high
 
 
 def normal_limit(

@@ -214,6 +214,8 @@ def replay(
 ) -> None:
     """Run the event of an earlier verdict, or of a bound, again on fresh draws.
 
+    If it no longer occurs, as after a repair, that says nothing of other events: run the audit again.
+
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
     Example: dpassay replay bound.json "zoo:Laplace(scale=0.8)" --n 100000

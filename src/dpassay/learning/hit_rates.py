@@ -101,7 +101,9 @@ class PredictedEvents:
     @cached_property
     def _largest(self) -> tuple[float, int]:
         bound, largest = _largest(self.statistic, self.critical, self.claim)
-        if bound == 0.0:  # no bound: the event on which an excess is detected best
+        if bound == 0.0 and self.z > 0:
+            return bound, self._strongest
+        if bound == 0.0:  # nothing points to an excess: the event on which one is detected best
             largest = self.rates.most_sensitive(self.claim, self.critical)
         return bound, largest
 
@@ -327,7 +329,10 @@ class HitRates:
 
     def most_sensitive(self, claim: Claim, critical: float) -> int:
         """The event on which the smallest excess over the claim would be detected nine times in ten."""
-        order = np.argsort(np.abs(self.low - 0.5), kind="stable")  # neither empty nor full
+        size = self.thresholds.size
+        full = [k * size + (size - 1) * (not up) for k, (up, _) in enumerate(self.orientations)]
+        order = np.argsort(np.abs(self.low - 0.5), kind="stable")  # of few events half may be full
+        order = order[~np.isin(order, full)] if size > 1 else order
         some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]
         low = self.low[some]
         allowed, spread = normal_limit(low, self.n_high[some], self.n_low[some], claim)

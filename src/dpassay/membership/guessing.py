@@ -58,8 +58,9 @@ _PAID = (
 )
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "beside a curve the numbers of guesses are fixed beforehand, so the bounds hold for every δ at once; "
-    "an audit of one ε and δ learns the number from the scores, and its certified ε is another one"
+    "the claim is a curve: how many canaries are guessed is fixed before the scores are seen, so that "
+    "the bounds on ε hold for every δ at once. An audit of one (ε, δ) chooses that number by the scores "
+    "and may certify another ε"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

@@ -297,8 +297,8 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     if isinstance(result, Verdict) and result.claim.point is None:
         spread += " These are the guesses that bound ε; the witness may count others."
         curved = (
-            " The claim is a curve. It may be refuted at events that show little of ε, and then lies "
-            "above the certified line all the same."
+            " The claim is a curve and is refuted as a whole. The event that refutes it may show a small "
+            "ε, so the claimed line can lie above the certified one."
         ) * result.violated
     if any(row[3] for row in found.scores.guessed):
         spread += (

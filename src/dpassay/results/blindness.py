@@ -104,6 +104,10 @@ _REMEDIES = {
 EXCHANGED = Blind(Cause.EXCHANGED, "the two inputs seem to be exchanged")
 
 
+#: Of a replay whose event no longer occurs.
+AUDIT_AGAIN = "run the audit or the assertion again: it chooses an event of this mechanism"
+
+
 def remedy(cause: Cause) -> str:
     """What helps where more draws cannot; empty where they may."""
     return _REMEDIES.get(cause, "")

@@ -194,9 +194,9 @@ class Belief(Record):
         which = "first" if self.first else "second"
         return (
             f"suppose that both inputs are equally likely at first. If the witness event {happens}, the "
-            f"{which} input has probability at least {rounded_down(100 * self.posterior)}%; the claim "
-            f"allows {rounded_up(self.allowed, 100)}% for an event this frequent. On the {which} input "
-            f"it {happens} in at least {rounded_down(100 * self.frequency)}% of the releases "
+            f"{which} input has probability at least {rounded_down(100 * self.posterior)}%. On the "
+            f"{which} input it {happens} in at least {rounded_down(100 * self.frequency)}% of the "
+            f"releases, and for that the claim allows a probability of {rounded_up(self.allowed, 100)}% "
             f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 

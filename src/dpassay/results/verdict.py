@@ -19,7 +19,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
-from dpassay.privacy.provenance import REPLAY_OF_BOUND, About, Guarantee
+from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee
 from dpassay.results import blindness, verdict_text
 from dpassay.results.estimates import (
     CertifiedEpsilon,
@@ -142,9 +142,17 @@ class Verdict(Shown):
         match self.tone:
             case Status.VIOLATION:
                 return f"{self.guarantee.doubt}violation of {self.claim.short}"
+            case Status.BLIND if self.event_gone:
+                return "no evidence: the event no longer occurs on either input"
             case Status.BLIND:
                 return f"too weak: a large violation of {self.claim.short} could have been missed"
         return f"no violation of {self.claim.short} detected"
+
+    @property
+    def event_gone(self) -> bool:
+        """Whether a replay drew no output of its event, on either input."""
+        replayed = self.about.method in (REPLAY, REPLAY_OF_BOUND)
+        return replayed and self.witness.hits_p + self.witness.hits_q == 0
 
     @property
     def remedy(self) -> str:
@@ -152,7 +160,7 @@ class Verdict(Shown):
         if self.of_canaries and not self.violated:
             backward = any(note.startswith(blindness.REVERSED) for note in self.about.notes)
             return blindness.canary_remedy(self.claim, bool(self.blind), backward)
-        return blindness.remedy(self.blind_cause)
+        return blindness.AUDIT_AGAIN if self.event_gone else blindness.remedy(self.blind_cause)
 
     @property
     def unlearned(self) -> bool:
@@ -160,10 +168,19 @@ class Verdict(Shown):
         return not (self.violated or self.blind or self.separated or self.lower_bound > 0)
 
     @property
+    def varied(self) -> bool:
+        """Whether the event that `smallest_detectable` is about did not always, and not never, happen."""
+        w = self.witness
+        hits, draws = w.hits_p + w.hits_q, w.n_p + w.n_q
+        return self.of_canaries or bool(self.detectable_on) or 0 < hits < draws
+
+    @property
     def power_statement(self) -> str:
         """What would be detected with probability 0.9, in words; empty where that is not known."""
         least = self.smallest_detectable
         if least is None or not math.isfinite(least) or self.blind or self.unlearned:
+            return ""
+        if not self.varied:
             return ""
         detected = "would be detected with probability 0.9"
         value = f"= {number(least)}"

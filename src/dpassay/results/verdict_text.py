@@ -11,7 +11,6 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.event_claims import digits
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
 from dpassay.privacy.tradeoff_claims import CHORDS, RAISED, RAISED_CHORDS
-from dpassay.results import blindness
 from dpassay.results.estimates import CertifiedEpsilon, SecondBound
 from dpassay.results.explanations import explained
 from dpassay.results.view import (
@@ -199,9 +198,8 @@ def _sentence(verdict: Verdict) -> str:
             false = "is false if what is assumed holds" if doubt else "is false"
             return capital(f"{doubt}the claim of {claim.short} {false}: {found}")
         case Status.BLIND:
-            why = _ended(
-                f"This audit could have missed a large violation of {claim.short}: {verdict.blind}"
-            )
+            missed = f"This audit could have missed a large violation of {claim.short}: "
+            why = _ended(verdict.blind if verdict.event_gone else f"{missed}{verdict.blind}")
             return (
                 why if said_next else f"{why} {capital(doubt) or 'It certifies only that '}{found}"
             )
@@ -245,6 +243,9 @@ def _facts(verdict: Verdict) -> Facts:
     return facts + ([] if verdict.certified is None else verdict.certified.facts)
 
 
+_EVERY = "the event that was tested happened in all of the draws, or in none"
+
+
 def detectable(verdict: Verdict) -> tuple[str, str]:
     """The smallest detectable parameter, and on what it would be detected."""
     least = verdict.smallest_detectable
@@ -252,13 +253,15 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
         if verdict.of_canaries and not (verdict.violated or verdict.blind):
             return "see the notes", "the μ of Gaussian scores that would be detected"
         return "not computed", "by this method"
-    if blindness.remedy(verdict.blind_cause):
+    if verdict.blind and verdict.remedy and not verdict.of_canaries:
         return "not known", "more draws do not help an audit that is too weak for this reason"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
     where = "" if verdict.about.units else f"{verdict.shown_by}, "
     if verdict.unlearned:
         return "not known", "no score separated the inputs"
+    if not verdict.varied:
+        return "not known", _EVERY
     return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9"
 
 
@@ -279,9 +282,9 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
             )
         case Status.BLIND:
             remedy = "More draws (dpassay plan says how many) or another score (loss) may help"
+            missed = "" if verdict.event_gone else ": a large violation could have been missed"
             return (
-                "This is evidence neither for the claim nor against it: a large violation could have "
-                "been missed.",
+                f"This is evidence neither for the claim nor against it{missed}.",
                 f"{capital(verdict.remedy or remedy)}.",
             )
     scope = (
@@ -294,6 +297,8 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
         scope = "The smallest detectable excess was not computed."
         if verdict.of_canaries:
             scope = "The notes say what would have been detected."
+    elif not verdict.varied:
+        scope = f"What would have been detected is not known: {_EVERY}."
     elif not verdict.power_statement:
         scope = (
             "With so few draws no excess, however large, would be detected with probability 0.9."

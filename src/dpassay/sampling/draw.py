@@ -151,6 +151,8 @@ def draw_blocks(
         if sampling.store is not None and source.entry is not None:
             stage = held.enter_context(open_stage(sampling.store, source.entry, seed=seed, key=key))
             job = dataclasses.replace(job, writer=stage.writer)
+            if layout.calls:
+                stage.tell_unused(n, layout.cell)
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None

@@ -57,7 +57,7 @@ _SCALARS = {float, int, bool, np.float64}
 Sides: TypeAlias = tuple[Any, Any]
 #: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls. A stream costs
 #: some 20 µs: little for a few draws, and at most a third of a microsecond a draw for many.
-_CELLS, _MOST = 512, 64
+CELLS, MOST = 512, 64
 #: Seconds a task should take, how much longer the next may be than the longest one measured, and the most
 #: outputs of a task: they are in memory.
 _SECONDS, _GROWTH, _HELD = 1.0, 8, 1 << 16
@@ -91,7 +91,7 @@ class Chunking:
         if not calls:
             return cls(n, block, block, False)
         block = min(block, CALLS)
-        cell = min(_MOST, 1 << (math.ceil(n / _CELLS) - 1).bit_length())
+        cell = min(MOST, 1 << (math.ceil(n / CELLS) - 1).bit_length())
         return cls(n, cell if block % cell == 0 else 1, block, True)
 
     @property
@@ -207,11 +207,11 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
     before = None
     for side, data in enumerate(job.pair):
         found = _draw_side(job, task, side)
+        if changed := why_changed(data, job.inputs[side], job.mechanism):  # which may make it fail
+            return Failure(task.first, side, InputChanged, changed)
         if isinstance(found, Failure):
             return found
         drawn.append(found)
-        if changed := why_changed(data, job.inputs[side], job.mechanism):
-            return Failure(task.first, side, InputChanged, changed)
         if side == 0 and not job.layout.calls:
             before = head(found)
     if before is not None and head(drawn[0]) != before:

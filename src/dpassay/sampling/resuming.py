@@ -19,6 +19,7 @@ from dpassay._version import __version__
 from dpassay.errors import StoreError, StoreWarning, warn
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling import store_files as files
+from dpassay.sampling.job import CELLS, MOST
 from dpassay.sampling.store_files import Damaged, Entry, Manifest, Part, PartWriter, disk_errors
 
 try:
@@ -168,6 +169,20 @@ class Stage:
         parts = self._parts.get(size, [])
         place = bisect.bisect_right(parts, cell, key=lambda part: part.first)
         return min(parts[place].first, limit) if place < len(parts) else limit
+
+    def tell_unused(self, n: int, size: int) -> None:
+        """Warn of draws in cells of other sizes, before n are made in cells of this one."""
+        there = {one: sum(part.draws for part in parts) for one, parts in self._parts.items()}
+        left = n - there.pop(size, 0)
+        sizes = [one for one, draws in there.items() if draws > MOST]  # the last cell may be short
+        if left > 0 and sizes:
+            one = max(sizes)
+            warn(
+                f"{there[one]:,} draws a side are in the store {self.root} in cells of {one}, and "
+                f"n = {n:,} has cells of {size}: it uses none of those, and {left:,} draws a side are "
+                f"made. Up to n = {CELLS * one:,} they are used",
+                StoreWarning,
+            )
 
     def read(self, part: Part) -> tuple[Outputs, Outputs] | None:
         """The draws of a part; None, with a warning, if it is damaged and was moved to damaged/."""
