@@ -15,8 +15,9 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import all_of, from_raw
 from dpassay.outputs.leaves import LeafTable, _cents
-from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
+from dpassay.outputs.named_features import Feature, NamedFeatures, words_of
 from dpassay.outputs.score_models import ScoreFunction, Steps
+from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
 from dpassay.scores import training
 from dpassay.scores.serializable import _steps, feature_curve

@@ -8,7 +8,7 @@ from tests.helpers import canonical, form
 
 from dpassay.errors import BadOutput
 from dpassay.outputs.canonical import from_raw
-from dpassay.outputs.named_features import closeness, targets_of
+from dpassay.outputs.targets import closeness, targets_of
 
 
 def test_masked_values_are_missing():

@@ -19,7 +19,7 @@ from dpassay.membership.guessing import Guesses
 from dpassay.membership.one_run import one_run
 from dpassay.membership.runs import SCORES, is_several, read_scores
 from dpassay.outputs.foreign_arrays import is_frame
-from dpassay.outputs.named_features import closeness
+from dpassay.outputs.targets import closeness
 from dpassay.records import Record
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict

@@ -23,18 +23,18 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
-from dpassay.outputs.leaves import OF_DIGITS, TEXT_PARTS, WHOLE, Hashes, LeafTable, changes
+from dpassay.outputs.leaves import OF_DIGITS, Hashes, LeafTable, changes
 from dpassay.outputs.named_features import (
     Feature,
-    Target,
     is_single,
     single_in_column,
     subject_of,
-    targets_of,
     unit_of,
     without_numbers,
     words_of,
 )
+from dpassay.outputs.structure_leaves import TEXT_PARTS, WHOLE
+from dpassay.outputs.targets import Target, targets_of
 from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
 from dpassay.scores.cell_counts import Binning, CellCounts
