@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow")
 DRAW = ["draw", "mine_dp.py:one", "--per-call", "--pair", "0", "1", "--store", "runs"]
 
 
+@pytest.mark.filterwarnings("ignore::dpassay.errors.StoreWarning")  # cells of another size
 def test_draws_go_on_and_are_audited(capsys, here):  # noqa: F811
     status, out, err = said(capsys, *DRAW, "--n", "500", "--rng", "7")
     assert status == 0, err

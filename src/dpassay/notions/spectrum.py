@@ -44,7 +44,7 @@ from dpassay.notions.threshold_counts import (
 )
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.curves import Spectrum
-from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.provenance import UNCERTIFIED, About, Guarantee
 from dpassay.privacy.relations import Direction, Pair, Relation
 from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import CallProgress
@@ -102,6 +102,9 @@ def estimate(
         notes = (*notes, QUADRATIC)
     notes = (*notes, *counted.notes)
     name, lower = f"Eureka with {found.method}", certified(found, eps, gamma, options.swaps)
+    if source.doubts:
+        about = About.of(source, name, Guarantee.HEURISTIC, counted.n, (*notes, UNCERTIFIED))
+        return Spectrum(eps, found.y, about=about)
     return Spectrum(
         eps,
         np.maximum(found.y, lower),
@@ -275,12 +278,14 @@ def _union(
     draws = checks.whole("n", n, at_least=40)
     seed, parts, failures = seed_for(rng, sampling), list(reused), []
     first: Exception | None = None
+    doubts: list[str] = []
     with CallProgress(len(jobs) * draws) as bar:
         for index, (key, pair, mechanism) in enumerate(jobs):
             bar.say(f"pair {index + 1} of {len(jobs)}", (len(jobs) - index) * draws)
             source = Live(mechanism, pair, seed=seed, index=index, sampling=sampling)
             try:
                 parts.append(count_thresholds(source, draws, options, key)[0])
+                doubts += source.doubts
             except MechanismError as error:
                 failures.append(f"{pair.name}: {error}")
                 first = first or error
@@ -297,12 +302,13 @@ def _union(
         upper = None
         why_none = why_none or ("no upper curve: the mechanism failed on a pair",)
     methods = ", ".join(sorted({part.method for part in parts}))
+    notes += [*doubts, *[UNCERTIFIED] * bool(doubts)]
     return SetSpectrum(
         options.eps,
         np.max([part.y for part in parts], axis=0),
-        lower=np.max(lower, axis=0),
-        upper=upper,
-        confidence=confidence,
+        lower=None if doubts else np.max(lower, axis=0),
+        upper=None if doubts else upper,
+        confidence=None if doubts else confidence,
         about=About(
             method=f"Eureka, worst of a set with {methods}",
             guarantee=Guarantee.HEURISTIC,

@@ -34,7 +34,7 @@ from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curve_arrays import lower_hull
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
-from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.provenance import UNCERTIFIED, About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import TradeoffPoint
 from dpassay.results.verdict import Verdict
@@ -130,6 +130,9 @@ def estimate(
         x, y = _roc(score_p, score_q)
     if perturbation or thresholds is not None:
         x, y = _perturbed(ratio, p, q, perturbation, thresholds)
+    if confidence is not None and source.doubts:
+        about = replace(about, notes=(*about.notes, UNCERTIFIED))
+        return TradeoffCurve(x, y, about=about)
     band = None if confidence is None else _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
 

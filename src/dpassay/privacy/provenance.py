@@ -43,6 +43,10 @@ class Guarantee(StrEnum):
         return Guarantee.HEURISTIC if doubts else self
 
 
+#: Of curves that have bounds otherwise.
+UNCERTIFIED = "nothing is certified: the draws seem to depend on each other, and bounds assume that they do not"
+
+
 @dataclass(frozen=True, eq=False)
 class Origin(Record):
     """The file that outputs came from, its contents when it was read, and which columns were used."""
