@@ -72,5 +72,5 @@ def _hunt(hunt: Hunt, remedy: str, kept: str) -> Panel:
         *(Text(f"suspicion: {text}") for text in hunt.suspicions),
         *(Text(f"note: {note}") for note in hunt.notes),
     ]
-    title = f"{hunt.tried:,} pairs, {hunt.draws:,} draws"
+    title = f"{hunt.tried:,} pair{'s' * (hunt.tried != 1)}, {hunt.draws:,} draws"
     return Panel(Group(*parts), title=title, border_style=hunt.verdict.tone.terminal)

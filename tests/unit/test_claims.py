@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from scipy.stats import norm
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.privacy.claim_parsing import as_claim
 
 CLAIMS = [
     dp.PureDP(0.0),
@@ -298,69 +296,6 @@ def test_titles_shorten_long_decimals_alone():
     verdict = dp.audit_counts(450, 1000, 184, 1000, one)
     assert "0.7374" not in verdict.headline + verdict.view().sentence
     assert dp.Verdict.from_json(verdict.to_json()).claim == one
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Distance(dp.Claim):
-    """P(E) ≤ Q(E) + tv; with the mistakes that are asked for."""
-
-    tv: float
-    mistake: str = ""
-
-    parameter, symbol, largest = "tv", "TV", 1.0
-
-    def region_and_slope(self, q, theta=None):
-        tv = self._theta(theta)
-        allowed = np.minimum(q + tv, 1.0) if self.mistake != "region" else q - tv
-        slope = np.where(q + tv < 1, 1.0, 0.0) * np.ones_like(tv)
-        return allowed if self.mistake == "slope" else (allowed, slope)
-
-    def tradeoff(self, alpha, theta=None):
-        falls = 2 if self.mistake == "tradeoff" else 1
-        return np.maximum(1 - falls * np.asarray(alpha) - self._theta(theta), 0.0)
-
-    def needed(self, p, q):
-        if self.mistake == "swapped":
-            p, q = q, p
-        return np.maximum(np.asarray(p) - np.asarray(q), 0.0) * (
-            2 if self.mistake == "twice" else 1
-        )
-
-    def _delta(self, epsilon):
-        return np.full(np.shape(epsilon), self.tv)
-
-    def __str__(self):
-        return f"total variation {self.tv:g}"
-
-
-@pytest.mark.parametrize(
-    ("mistake", "said"),
-    [
-        ("slope", "must return two arrays like q"),
-        ("region", "Distance: .* must be"),
-        ("tradeoff", r"tradeoff\(0.1\) must be 1 − g"),
-        ("swapped", "must exceed θ"),
-        ("twice", "must be θ or less"),
-    ],
-)
-def test_a_claim_of_ones_own_that_contradicts_itself_is_refused(mistake, said):
-    assert as_claim(Distance(0.1)).tv == 0.1
-    with pytest.raises(InvalidInput, match=said):
-        as_claim(Distance(0.1, mistake))
-
-
-def test_a_claim_of_ones_own_without_its_parameter_is_refused():
-    class Nameless(Distance):
-        parameter = "total"
-
-    with pytest.raises(InvalidInput, match="has no total: `parameter` must name the field"):
-        as_claim(Nameless(0.1))
-
-    class Unsaid(Distance):
-        parameter = dp.Claim.parameter
-
-    with pytest.raises(InvalidInput, match="'epsilon' unless the class says parameter"):
-        as_claim(Unsaid(0.1))
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,15 @@ def test_what_shows_zcdp_being_false_does_not_make_the_claim_look_false():
     assert not found.confirmed
     assert not found.looks_false
     assert "looks false" not in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::dpassay.errors.DependenceWarning")
+def test_dependent_draws_certify_nothing_and_the_first_line_says_so(seed):
+    def sticky(x, size, rng):  # every output twice
+        return np.repeat(rng.random((size + 1) // 2) < (0.7 if x else 0.5), 2)[:size].astype(int)
+
+    shown = dp.verify(sticky, (0, 1), "eps=1, delta=0.3", n=5000, rng=seed)
+    assert str(shown).startswith("not certified: (1, 0.3)-DP holds on this pair\n")
+    assert shown.view().sentence.startswith("Not certified: (1, 0.3)-DP holds")
+    weaker = dp.verify(sticky, (0, 1), "eps=0.1, delta=0.03", n=5000, rng=seed)
+    assert "\n  not certified: (0.1, " in str(weaker)

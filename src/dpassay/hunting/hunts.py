@@ -201,8 +201,8 @@ def _searched(
     refused = [one.rejected for one in log.last.values() if one.rejected]
     if refused:
         notes.append(
-            f"{len(refused)} pairs were refused, which does not count as a leak; the first: "
-            f"{refused[0][:200]}"
+            f"{len(refused)} pair{'s were' if len(refused) > 1 else ' was'} refused, which does not "
+            f"count as a leak; the first: {refused[0][:200]}"
         )
     return log, top, notes
 

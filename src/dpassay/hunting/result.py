@@ -76,7 +76,8 @@ class Hunt(Shown):
     def __str__(self) -> str:
         lines = [
             str(self.verdict),
-            f"  hunted: {self.tried:,} pairs, {self.draws:,} draws; this one: {self.pair.name}",
+            f"  hunted: {self.tried:,} pair{'s' * (self.tried != 1)}, {self.draws:,} draws; this one: "
+            f"{self.pair.name}",
             f"  inputs ({self.pair.relation}):",
             *(f"    {mark} {text}" for mark, text in compared(self.pair)),
             *(f"  suspicion: {text}" for text in self.suspicions),

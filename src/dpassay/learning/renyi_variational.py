@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, softmax
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.e_values import RenyiWealth
@@ -46,7 +46,7 @@ class VariationalFunction:
     mean: float  # m₁ for C = 1, on held-back training draws
     slope: float  # λA, by which m₁ falls with C^{−1/λ}
     spread: float  # √m₂
-    effective: float  # draws that would carry E_P[(p/q)^{λ−1}], of those that will test
+    effective: float  # draws that carry the divergence, or may, of those that will test
     draws: int  # held-back training draws a side
     test: int
     gamma: float
@@ -157,7 +157,8 @@ def learn_variational(
         most = np.log(m / x.size) - np.log(n / y.size) + np.sqrt(1 / m + 1 / n)
     w = np.minimum(x, np.min(clips, where=most <= clips, initial=np.inf))
     w = np.exp((lam - 1) * (w - w[-1]))
-    effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
+    carry = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
+    carry = min(carry, _carried_by_levels(lam, x, y, test))
     power_x, square_x = _clipped_means(x, clips, lam - 1)
     power_y, square_y = _clipped_means(y, clips, lam)
     found = []
@@ -191,13 +192,32 @@ def learn_variational(
                 mean=lam * (mean_a - 1) + (lam - 1) * (1 - mean_b),
                 slope=lam * mean_a,
                 spread=math.sqrt(square),
-                effective=effective,
+                effective=min(carry, test * power_x[k] ** 2 / square_x[k]),
                 draws=min(x.size, y.size),
                 test=test,
                 gamma=gamma,
             )
         )
     return max(found, key=lambda one: one.predicted)
+
+
+def _carried_by_levels(order: float, x: FloatArray, y: FloatArray, test: int) -> float:
+    """The testing draws that may carry Σ p^λ q^{1−λ}, if the scores have few levels, as categories do.
+
+    A rare level has a score near 0, or a wrong one, so that its weight is taken from counts: of Q two
+    standard errors less. Its draws are those of the side that has fewer.
+    """
+    levels = np.unique(np.concatenate([x, y]))
+    if levels.size > x.size / 10:
+        return math.inf
+    ends = [np.searchsorted(side, levels, side="right") for side in (x, y)]
+    m, n = (np.diff(end, prepend=0) for end in ends)
+    least = np.maximum((np.sqrt(n) - 1) ** 2, 0.5)
+    share = softmax(
+        np.where(m > 0, order * np.log(np.maximum(m, 1)), -np.inf) - (order - 1) * np.log(least)
+    )
+    seen = np.maximum(test * np.minimum(m / x.size, n / y.size), 0.5)
+    return float(1 / np.sum(share**2 / seen))
 
 
 def _clipped_means(

@@ -30,7 +30,15 @@ from dpassay.learning.streaming import (
     scores_over,
     tail_edges,
 )
-from dpassay.notions.pure import QUADRATIC, UNSEEN, careful_epsilon, of_one_input, unseen
+from dpassay.notions.pure import (
+    QUADRATIC,
+    UNSEEN,
+    above_zero,
+    careful_epsilon,
+    of_one_input,
+    too_large,
+    unseen,
+)
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
@@ -226,6 +234,8 @@ def _profile(
     if source.pair is not None and same_inputs(source.pair):
         notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
     else:
+        if rare:
+            rare = (*rare, too_large(learner.training.layout.widest))
         more = _unreliable(reach) if alone else (*rare, *_larger_losses(masses, epsilon, n))
         notes += (*alone, *more)
         if not exclusive and _exclusive(grid.masses(one_sided=True), least):
@@ -326,12 +336,12 @@ def _support(
         orders = f" and Rényi ε at orders of {first:g} and more"
     if not rare.any() and not unseen(masses, epsilon, n):
         return reach, _unreliable(reach)
-    also = (
-        f"Values of δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much "
-        f"larger. Where the true δ(ε) is 0, noise may show up to about {1 / math.sqrt(n):.1g}. μ and "
-        "Rényi ε at lower orders may be larger, too, if outputs too rare to be seen tell more"
+    return reach, (
+        f"{UNSEEN.format(n=n)}. μ and Rényi ε may be larger, too, if such outputs tell more",
+        f"values of δ(ε) below {1 / n:.1g}{orders} are not reliable with these draws: they may be much "
+        "larger",
+        above_zero(n),
     )
-    return reach, (f"{UNSEEN.format(n=n)}. {also}",)
 
 
 def _unreliable(reach: float) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ large Rényi divergence does not refute it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -198,18 +198,19 @@ def curve(
 ) -> RenyiCurve:
     """Rényi divergences at several orders from one sample, with lower bounds.
 
-    All orders share the draws. With `simultaneous` the bounds hold at all orders at once (Bonferroni);
-    without, at each order on its own.
+    All orders share the draws. With `simultaneous` the bounds hold at all orders at once (Bonferroni)
+    and rise with the order, as the divergence does; without, they hold at each order on its own.
     """
     lam = _orders(orders)
     gamma = 1 - checks.probability("confidence", confidence)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
     bounds = _bounds([source], lam, n, each, method, direction)
+    lower = np.maximum.accumulate(bounds.lower) if simultaneous else bounds.lower
     return RenyiCurve(
         lam,
-        bounds.values,
-        lower=bounds.lower,
+        np.maximum(bounds.values, lower),
+        lower=lower,
         confidence=confidence,
         simultaneous=simultaneous,
         about=bounds.about,
@@ -276,10 +277,11 @@ def _variational_bounds(
     values = np.maximum([w.estimate for w in witnesses], lower)
     estimates = [float(values[0])] if len(found) == 1 else [c[3][0].estimate for c in candidates]
     notes = [f"loss: {loss.name}", *[BITS] * bits]
-    if weak := [f"{w.order:g}" for w in witnesses if w.effective < 100]:
+    if weak := [w.order for w in witnesses if w.effective < 100]:
         notes.append(
-            f"{min(budget.test):,} draws are too few for order {', '.join(weak)}: fewer than 100 of them "
-            "decide the estimate, so the bound depends on n more than on the mechanism"
+            f"{min(budget.test):,} draws are too few for {_named(weak)}: outputs with fewer than 100 of "
+            "them on one input decide the value, or may. The estimate may be far too small, and the "
+            "bound depends on n more than on the mechanism"
         )
     n_used = len(score_p), len(score_q)
     about = About.of(chosen, "variational", Guarantee.EXACT, n_used, notes)
@@ -394,19 +396,25 @@ def _warnings(points: Sequence[Point], loss: GridScore, swaps: tuple[bool, ...])
             "finite)",
             *notes,
         )
-    # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it
+    # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it;
+    # at large orders the noise of rare outputs may raise it by more
     held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:
         return notes
-    orders = [f"{order:g}" for order in sorted({p.order for p in held})]
-    where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}"
     return (
-        f"the value at {where} may be too small: up to {max(p.floored for p in held):.1%} of the "
-        "integral comes from outputs too rare for a density estimate, where the floor is used. If some "
-        "outputs occur on one input only, the true value is ∞. Take more draws, or use "
+        f"the value at {_named(p.order for p in held)} may be too small or too large: up to "
+        f"{max(p.floored for p in held):.1%} of the integral comes from outputs too rare for a density "
+        "estimate, where the floor lowers the value and noise raises it. If some outputs occur on one "
+        "input only, the true value is ∞. Take more draws, or use "
         "dp.renyi.lower_bound(…, method=dp.renyi.Variational())",
         *notes,
     )
+
+
+def _named(orders: Iterable[float]) -> str:
+    """Orders in words."""
+    names = [f"{order:g}" for order in sorted(set(orders))]
+    return f"order{'s' * (len(names) > 1)} {', '.join(names)}"
 
 
 def _orders(orders: npt.ArrayLike, name: str = "orders") -> FloatArray:

@@ -33,7 +33,7 @@ from dpassay._typing import FloatArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.notions.pure import QUADRATIC
+from dpassay.notions.pure import QUADRATIC, above_zero
 from dpassay.notions.threshold_counts import (
     Options,
     PairSpectrum,
@@ -100,6 +100,8 @@ def estimate(
     upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
     if found.method == "polynomial":
         notes = (*notes, QUADRATIC)
+    if found.method == "kde":
+        notes = (*notes, above_zero(min(counted.n)))
     notes = (*notes, *counted.notes)
     name, lower = f"Eureka with {found.method}", certified(found, eps, gamma, options.swaps)
     if source.doubts:
@@ -294,11 +296,15 @@ def _union(
         raise first
     level = gamma / (len(parts) + len(failures))
     lower = [certified(part, options.eps, level) for part in parts]
-    notes = [f"{len(parts)} pairs, {len(reused)} of them from an earlier result"]
+    notes = [
+        f"{len(parts)} pair{'s' * (len(parts) != 1)}, {len(reused)} of them from an earlier result"
+    ]
     # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
     upper, why_none = bounded_above([part.cells for part in parts], options.eps, gamma)
     if failures:
-        notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
+        notes.append(
+            f"the mechanism failed on {len(failures)} pair{'s' * (len(failures) != 1)}, not part of this"
+        )
         upper = None
         why_none = why_none or ("no upper curve: the mechanism failed on a pair",)
     methods = ", ".join(sorted({part.method for part in parts}))

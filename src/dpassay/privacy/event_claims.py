@@ -40,8 +40,9 @@ _PROFILE_POINTS, _NEGLIGIBLE, _MAX_EPSILON = 65, 1e-6, 50.0
 SMALL_DELTA = 1e-5
 #: The largest ε that `epsilon_at` finds.
 _LARGE_EPSILON = 300.0
-_TWO_ARRAYS = "two arrays like q: g(q), and its derivative"
-_SEE = (
+#: What messages say of `region_and_slope`, and where to read on.
+TWO_ARRAYS = "two arrays like q: g(q), and its derivative"
+SEE = (
     "see “A claim” on the page “Add a mechanism, a score, a claim, a feature” of the documentation"
 )
 
@@ -133,7 +134,7 @@ class Claim(Record):
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """`region`, not clipped, and `slope`, of an array that is known to lie in [0, 1]."""
-        raise self._lacking("region_and_slope(q, theta)", _TWO_ARRAYS)
+        raise self._lacking("region_and_slope(q, theta)", TWO_ARRAYS)
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """The claimed trade-off function f(α) = 1 − g(α): the least type II error at type I error α."""
@@ -177,32 +178,8 @@ class Claim(Record):
 
     def _lacking(self, method: str, returns: str) -> InvalidInput:
         return InvalidInput(
-            f"{type(self).__name__} must define {method}, which returns {returns}; {_SEE}"
+            f"{type(self).__name__} must define {method}, which returns {returns}; {SEE}"
         )
-
-    def check(self) -> None:
-        """Refuse a class of somebody else whose methods contradict each other, at some events."""
-        name, q = type(self).__name__, np.array([0.01, 0.1, 0.3, 0.6])
-        if not hasattr(self, self.parameter):
-            raise InvalidInput(
-                f"{name} has no {self.parameter}: `parameter` must name the field that holds θ; "
-                f'it is {self.parameter!r} unless the class says parameter = "…"'
-            )
-        found = self.region_and_slope(q)
-        if not isinstance(found, tuple) or [np.shape(one) for one in found] != [q.shape, q.shape]:
-            raise InvalidInput(f"{name}.region_and_slope(q) must return {_TWO_ARRAYS}")
-        p = np.clip(found[0], 0.0, 1.0)
-        for said, right in (
-            (f"tradeoff({q[1]:g}) must be 1 − g", np.allclose(self.tradeoff(q), 1 - p, atol=1e-6)),
-            (f"g({q[1]:g}) must be at least {q[1]:g}", np.all(p >= q - 1e-9)),
-            ("needed(g(q), q) must be θ or less", np.all(self.needed(p, q) <= self.value + 1e-6)),
-            (
-                "needed(p, q) must exceed θ for p > g(q)",
-                np.all((self.needed((1 + p) / 2, q) > self.value) | (p > 1 - 1e-6)),
-            ),
-        ):
-            if not right:
-                raise InvalidInput(f"{name}: {said}; {_SEE}")
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """Points (ε, δ) of the privacy profile; upper bounds below all of them verify the claim.

@@ -359,7 +359,7 @@ class Profile(Shown, Tabular):
         return self.renyi_curve(order)
 
     def tradeoff(self, alpha: Any) -> Any:
-        """T̂(α), symmetrised."""
+        """The convex hull of the smaller of T(P, Q)(α) and T(Q, P)(α)."""
         return self.tradeoff_curve(alpha)
 
     def chart(self) -> Any:

@@ -132,13 +132,13 @@ class Verification(Shown, Tabular):
     def headline(self) -> str:
         """The result in a few words."""
         if self.confirmed:
-            return self.holds
+            return f"{self.guarantee.doubt}{self.holds}"
         return f"{self.claim.short} was not verified on {self.where}"
 
     def __str__(self) -> str:
         lines = [self.headline]
         if self.holds:
-            shown = "" if self.confirmed else f"{self.holds}: "
+            shown = "" if self.confirmed else f"{self.guarantee.doubt}{self.holds}: "
             lines.append(
                 f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}); it "
                 "says nothing about other inputs"
@@ -152,7 +152,8 @@ class Verification(Shown, Tabular):
         """All there is to say; `file` is the name of its JSON."""
         worst, many, where = self.worst, len(self.pairs) > 1, self.where
         sure = with_confidence(self.confidence, self.guarantee)
-        summary = [] if self.confirmed or not self.holds else [capital(self.holds)]
+        doubt = self.guarantee.doubt
+        summary = [] if self.confirmed or not self.holds else [capital(f"{doubt}{self.holds}")]
         meaning = (
             "A claim that was not verified may still be true; dpassay audit tries to refute it."
         )
@@ -165,7 +166,7 @@ class Verification(Shown, Tabular):
                 "If δ were larger than the bound on one of the pairs, a bound like this would come up "
                 f"{rate}."
             )
-            sentence = f"{self.holds}: {self.bound}, {sure}."
+            sentence = f"{capital(doubt)}{self.holds}: {self.bound}, {sure}."
             if not self.confirmed:
                 weaker = f"The draws verify a weaker statement, {sure}: {self.holds}."
                 sentence = f"{self.claim} was not verified. {weaker}"
