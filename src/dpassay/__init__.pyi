@@ -2,6 +2,7 @@
 # from its home on first use.
 from . import charts as charts
 from . import errors as errors
+from . import testing as testing
 from ._version import __version__ as __version__
 from .auditing.audits import audit as audit
 from .auditing.audits import bound as bound

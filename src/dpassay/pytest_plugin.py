@@ -235,6 +235,8 @@ class _Collector:
             result = (Verdict if one.kind == "Verdict" else Verification).from_json(one.text)
             row |= {"claim": result.claim.short, "result": result.tone.label}
             if isinstance(result, Verdict):
+                why = f"{result.tone.label}: {result.blind}"
+                row["result"] = shorten(why, 200) if result.blind else result.tone.label
                 row["smallest detectable"] = detectable(result)[0]
             if isinstance(result, Verdict) or result.holds:
                 row["certified"] = result.bound

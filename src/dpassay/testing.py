@@ -33,7 +33,7 @@ from typing import Any, TypeVar, cast
 from dpassay import settings
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
-from dpassay.auditing.detecting import audit_detecting, default_draws, detected
+from dpassay.auditing.detecting import audit_detecting, check_power, default_draws, detected
 from dpassay.auditing.plans import plan
 from dpassay.auditing.verifications import verify
 from dpassay.errors import AuditTooWeak, DpassayError, InvalidInput, NotEnoughDraws
@@ -152,7 +152,10 @@ def _run(
             if flake is not None and claim is not None:
                 weak += f"; {_needed(as_claim(claim), flake)}"
             raised = AuditTooWeak(weak, None)
-        _tell(NoResult(str(claim), f"{type(raised).__name__}: {raised}".partition("\n")[0]))
+        told = getattr(raised, "verdict", None)
+        if told is None or not told.blind:
+            told = NoResult(str(claim), f"{type(raised).__name__}: {raised}".partition("\n")[0])
+        _tell(told)
         if isinstance(error, DpassayError | AuditTooWeak):
             raise raised.with_traceback(None) from None  # the message says it; our frames do not
         raise
@@ -230,8 +233,9 @@ def assert_private(
         detects = suite.detects
         if detects is None:
             n = suite.n or default_draws(mechanism, pairs, claim, flake)
+    verb = audit if detects is None else functools.partial(audit_detecting, detects)
     verdict: Verdict = _run(
-        audit if detects is None else functools.partial(audit_detecting, detects),
+        lambda *given, **options: check_power(verb(*given, **options), detects),
         mechanism,
         pairs,
         claim,
@@ -288,7 +292,7 @@ def hunt_private(
     >>> found = hunt_private(  # doctest: +ELLIPSIS
     ...     dp.zoo.DiscreteLaplace(1.0), dp.inputs.Integer(0, 9), "eps=1", relation="query", budget=30_000
     ... )
-    no violation of 1-DP detected; ε = 1.147 on an event like this would be ...; 18 pairs were tried
+    no violation of 1-DP detected; 18 pairs were tried; ε = 1.147 on an event like this would be ...
     >>> found.violated
     False
     """
@@ -310,7 +314,7 @@ def hunt_private(
         error.hunt = found
         raise
     power = found.verdict.power_statement or found.verdict.on_other_events
-    said = found.verdict.headline, power, f"{found.tried:,} pairs were tried"
+    said = found.verdict.headline, f"{found.tried:,} pairs were tried", power
     print("; ".join(filter(None, said)))
     return found
 

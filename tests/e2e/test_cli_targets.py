@@ -55,3 +55,19 @@ def test_a_file_whose_name_is_free_keeps_it(capsys, here):  # noqa: F811
     (here / "a_free_name.py").write_text(RELEASE)
     assert said(capsys, "audit", "a_free_name.py:release", *AUDIT)[0] == 0
     assert sys.modules["a_free_name"].release.__module__ == "a_free_name"
+
+
+def test_the_functions_of_a_module_itself_are_named_first(capsys, here):  # noqa: F811
+    imports = "from math import sin, cos, tan, exp, log, sqrt, floor, ceil\n"
+    (here / "with_imports.py").write_text(f"{imports}{RELEASE}")
+    status, _, err = said(capsys, "audit", "with_imports.py:nothing", *AUDIT)
+    assert status == 2
+    assert "with_imports.py has no 'nothing'; it has release, " in err
+    assert ", …" in err
+
+
+def test_one_output_for_many_is_answered_with_the_option(capsys, here):  # noqa: F811
+    (here / "single.py").write_text("def release(x, size, rng):\n    return x + rng.laplace()\n")
+    status, _, err = said(capsys, "audit", "single.py:release", *AUDIT)
+    assert status == 2
+    assert "on the command line: --per-call" in err

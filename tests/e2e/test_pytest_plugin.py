@@ -157,7 +157,12 @@ def test_one_report_for_a_session(more, tmp_path):
         ("test_holds", "verified", "passed"),
         ("test_known", "violation", "failed as expected"),
         ("test_not_shown", "not verified", "failed"),
-        ("test_weak", "too weak", "failed"),
+        (
+            "test_weak",
+            "too weak: even on the best event only ε = 2.709 or more would have been detected with "
+            "probability 0.9",
+            "failed",
+        ),
     ]
     assert '<strong><span class="sign" aria-hidden="true">✕</span>3 tests failed' in page
     for kind, times in (("violation", 2), ("clear", 1), ("blind", 1), ("confirmed", 1)):
@@ -230,6 +235,25 @@ def test_tests_that_end_with_an_error_are_in_the_report(tmp_path):
         assert ended == how
     assert "5 tests failed" in page
     assert "Of 6 privacy tests, 5 failed, 1 passed." in page
+
+
+WEAK = """
+import dpassay as dp
+from dpassay.testing import assert_private
+
+def test_weak():
+    claim = "eps=1, delta=1e-5"
+    assert_private(dp.zoo.RandomizedResponse(0.1), (0, 1), claim, n=20_000)
+"""
+
+
+def test_a_test_that_is_too_weak_says_why_in_the_report(tmp_path):
+    pytest_in(tmp_path, "--dp-report=out.html", test_mine_py=WEAK)
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    (cell,) = re.findall(r'<td data-column="result">(.*?)</td>', page)
+    assert cell.startswith("too weak: with 20,000 draws a side only ε = 2.711 or more")
+    assert "Give n=152_111" in cell
+    assert "No violation detected." not in page
 
 
 def test_a_failure_shows_the_line_of_the_test_and_no_frame_of_the_package(tmp_path):

@@ -16,6 +16,7 @@ from dpassay.diagnosis.diagnoses import _edges, belief, diagnose, median_shift
 from dpassay.diagnosis.noise_fit import Noise
 from dpassay.diagnosis.parts import Keeping, coordinates, joined
 from dpassay.outputs.canonical import all_of, from_raw
+from dpassay.outputs.features import OF_ORDER
 from dpassay.outputs.templates import NUMBER
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import ALONE, SHARES, Fault
@@ -373,7 +374,7 @@ def test_parts_that_show_more_than_composition_allows_say_so():
 
     verdict = dp.audit(above, ([4, 5], [5, 4]), "eps=1", n=4000, rng=0)
     (said,) = (one.sentence for one in verdict.diagnosis if one.kind == "composition")
-    assert "more than 2 parts that each use all of ε could" in said
+    assert "With noise of their own, 2 parts that each use all of ε would show less" in said
 
 
 def test_an_empty_list_before_a_number_does_not_move_the_number():
@@ -849,3 +850,35 @@ def test_an_event_that_shows_more_by_not_happening_is_said_not_to_happen():
             assert re.search(
                 "'low' in|not: the output is 'high' in|same event|not happen in", str(one)
             )
+
+
+def _sorted_by_count(data, size, rng):
+    """Noisy counts of groups, in the order of the true ones."""
+    groups = sorted(set(data), key=lambda group: -data.count(group))
+    return [
+        [{"group": group, "n": data.count(group) + rng.laplace()} for group in groups]
+        for _ in range(size)
+    ]
+
+
+def test_rows_in_the_order_of_exact_counts_are_a_matter_of_order(seed):
+    pair = ["x", "x", "y"], ["x", "y", "y"]
+    found = dp.audit(_sorted_by_count, pair, "eps=1", n=1500, loss="feature", rng=seed)
+    assert found.witness.event.score_function.features.features[0].family in OF_ORDER
+    assert [one.kind for one in found.diagnosis] == [Fault.ORDER_OR_SIZE]
+
+
+def _unknown_keys(data, size, rng):
+    """A noisy histogram; a key of one record hardly ever passes the threshold."""
+    keys = sorted(set(data))
+    noisy = rng.laplace(size=(size, len(keys))) + [data.count(key) for key in keys]
+    return [{k: x for k, x in zip(keys, row, strict=True) if x >= 8} for row in noisy.tolist()]
+
+
+def test_a_key_that_hardly_ever_comes_is_a_cause(seed):
+    """The draws that a diagnosis keeps hold about nine such outputs; the witness counts all."""
+    claim = dp.ApproximateDP(1.0, 9.02e-5, headline="delta")
+    pair = ["a"] * 20, ["a"] * 20 + ["b"]
+    found = dp.audit(_unknown_keys, pair, claim, n=150_000, loss="categories", rng=seed)
+    assert found.witness.p == 0
+    assert [one.kind for one in found.diagnosis] == [Fault.DELTA, Fault.SUPPORT]

@@ -8,6 +8,7 @@ from tests.helpers import learned, objects
 
 import dpassay as dp
 from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.event_code import expression
 from dpassay.outputs.events import Event, Intervals, abridged_keys, of_keys
 from dpassay.outputs.keys import learn
 
@@ -200,3 +201,33 @@ def test_words_except_values_that_repeat_and_are_not_in_the_event():
     witness = dp.audit(release, (8.2, 17.1), "eps=1", n=20_000, rng=2).witness
     assert max(witness.p, witness.q) < 1  # a few sums repeated in training
     assert "but not (17.1, " in witness.event.words or "but not (8.2, " in witness.event.words
+
+
+def test_repeated_values_are_not_listed_beside_any_number():
+    """All of a structure is in the event: "•" says it; without one repeated value it is excepted."""
+
+    def rows(size):
+        first = np.where(RNG.random(size) < 0.3, 20.0, RNG.normal(size=size))
+        second = np.where(RNG.random(size) < 0.3, 8.0, RNG.normal(size=size))
+        return [{"a": a, "b": b} for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+
+    layout, _, _ = learned(
+        objects(*rows(300), {"a": 1.0}, {"a": 1.0}), objects(*rows(300), {"a": 1.0})
+    )
+    keys = [
+        k
+        for k in range(len(layout))
+        if layout.words(k).startswith("{'a': ") and layout.parts_of[k] == layout.parts_of[0]
+    ]
+    assert len(keys) == 4
+    every = of_keys(layout, keys)
+    assert every.words == "output is {'a': •, 'b': •} (• is any number)"
+    assert expression(every) == "set(output) == {'a', 'b'}"
+    assert every.holds(from_raw(objects({"a": 20.0, "b": 8.0}, {"a": 1.0}), 2)).tolist() == [
+        True,
+        False,
+    ]
+    fewer = of_keys(layout, keys[:-1])
+    assert "{'a': 20, 'b': •}" in fewer.words
+    assert "but not {'a': 20, 'b': 8}" in fewer.words
+    assert expression(fewer) != expression(every)

@@ -208,6 +208,62 @@ def test_an_event_of_a_learned_score_is_counted_by_a_replay(seed):
     assert "dpassay replay VERDICT.json FILE.py:FUNCTION  # and --per-call where" in text
 
 
+def test_inputs_that_are_no_finite_numbers_are_written(seed):
+    pair = [1.0, float("nan"), -math.inf], np.array([0.0, math.nan, math.inf])
+
+    def release(data, size, rng):
+        return isinstance(data, list) + rng.laplace(scale=0.2, size=size)
+
+    script = _script(issue(dp.audit(release, pair, "eps=1", n=1000, rng=seed)))
+    names = {"release": lambda data: 0.0}
+    exec(compile(script.replace("10_000", "5"), "script", "exec"), names)
+    for name, data in zip(("first", "second"), pair, strict=True):
+        assert type(names[name]) is type(data)
+        assert np.array_equal(names[name], data, equal_nan=True)
+
+
+def test_inputs_that_a_script_cannot_make_are_left_to_the_reader(seed):
+    pair = ["nan", math.sqrt], ["x", math.sqrt]
+    mechanism = lambda data, size, rng: (data[0] == "x") + rng.laplace(scale=0.2, size=size)  # noqa: E731
+    script = _script(issue(dp.audit(mechanism, pair, "eps=1", n=1000, rng=seed)))
+    assert "first = ...  # the first input above" in script
+
+
+def _keys(data, rng):
+    """A noisy histogram; a key comes where its noisy count is large, 'b' hardly ever."""
+    noisy = {k: data.count(k) + rng.laplace() for k in sorted(set(data))}
+    return {key: x for key, x in noisy.items() if x >= 4}
+
+
+def test_the_script_of_a_key_that_is_there_counts_it(seed):
+    pair = ["a"] * 20, ["a"] * 20 + ["b"]
+    claim = dp.ApproximateDP(1.0, 0.001, headline="delta")
+    verdict = dp.audit(dp.from_function(_keys), pair, claim, n=8000, loss="kde", rng=seed)
+    condition = expression(verdict.witness.event)
+    assert condition == "set(output) == {'a', 'b'}"
+    rng = np.random.default_rng(seed)
+    drawn = [_keys(pair[1], rng) for _ in range(2000)]
+    held = [eval(condition, {"output": one}) for one in drawn]
+    assert held == ["b" in one for one in drawn]
+    assert condition in issue(verdict)
+
+
+def _by_size(data, rng):
+    """Noisy counts of groups, in the order of the true ones."""
+    groups = sorted(set(data), key=lambda group: -data.count(group))
+    return [{"group": group, "n": data.count(group) + rng.laplace()} for group in groups]
+
+
+def test_a_feature_that_python_cannot_say_briefly_is_counted_by_a_replay(seed):
+    pair = ["x", "x", "y"], ["x", "y", "y"]
+    verdict = dp.audit(dp.from_function(_by_size), pair, "eps=1", n=1000, loss="feature", rng=seed)
+    text = issue(verdict)
+    assert not expression(verdict.witness.event)
+    assert "The event above has no short form in Python." in text
+    assert "dpassay replay VERDICT.json" in text
+    assert "Count how often the event above happens" not in text
+
+
 def count_and_sum(data, size, rng):
     noise = rng.laplace(scale=1.0, size=size)
     return np.round(np.stack([len(data) + noise, sum(data) + noise], axis=1), 4)

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.test_features import named
 
 import dpassay as dp
+from dpassay.outputs.named_features import Feature
 
 
 def with_marks(rng, many, mark):
@@ -60,3 +61,10 @@ def test_the_counts_of_a_witness_are_those_of_its_words():
 def test_a_missing_item_is_called_empty():
     found = named([[1, 2, None], [3, None, None]])
     assert found[1, "values", "the number of times that an empty item"] == 2
+
+
+def test_a_value_in_a_row_is_compared_in_words():
+    name = "big in the row where pos = 2 (0 without such a row)"
+    one = Feature("by_key", 0, name)
+    assert one.event(1.0, above=True) == f"{name} is at least 1"
+    assert one.event(1.0, above=False) == f"{name} is below 1"

@@ -77,6 +77,7 @@ PUBLIC = [
     "renyi",
     "replay",
     "spectrum",
+    "testing",
     "tradeoff",
     "verify",
     "with_features",
@@ -139,3 +140,8 @@ def test_import_costs_less_than_importing_numpy():
     runs = [(seconds("dpassay"), seconds("numpy")) for _ in range(5)]
     ours, numpys = (statistics.median(side) for side in zip(*runs, strict=True))
     assert ours < numpys
+
+
+def test_the_testing_module_needs_no_import_of_its_own():
+    code = "import dpassay as dp; assert issubclass(dp.testing.PrivacyViolation, AssertionError)"
+    subprocess.run([sys.executable, "-c", code], check=True)

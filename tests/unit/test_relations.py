@@ -7,6 +7,7 @@ import pytest
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.privacy.relations import difference
+from dpassay.results.view import related
 
 ZEROS = np.zeros(200)
 ONE = np.where(np.arange(200) == 137, 1.0, 0.0)
@@ -104,6 +105,39 @@ def test_adding_a_record_makes_one_more(make):
         dp.Pair([1.0, 0.0], [1.0, float("nan")]),
     ):
         assert counts.related("add_remove").relation is dp.Relation.ADD_REMOVE
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation", "apart"),
+    [
+        (([0] * 12, [1, 1] + [0] * 10), "replace", "2 of 12"),
+        ((np.zeros(3), np.ones(3)), "replace", "3 of 3"),
+        ((["x", "y"], ["x", "z", "z"]), "add_remove", "2 of 3"),
+        (([0] * 12, [1] + [0] * 11), "replace", ""),
+        (([3, 4, 5], [4, 3, 5]), "replace", ""),  # counts, or the same records in another order
+        (([3, 4, 5], [4, 4, 4]), "replace", ""),
+        ((["x", "y", "y"], ["y", "x"]), "add_remove", ""),
+        ((np.eye(2), np.array([[1.0, 0.0], [0.0, np.nan]])), "replace", ""),
+    ],
+)
+def test_entries_that_are_no_neighbours_are_named_and_not_refused(pair, relation, apart):
+    found = dp.Pair(*pair).related(relation)
+    said = f"the inputs differ in {apart} entries: if an entry is a record, they are no neighbours"
+    assert found.doubt == (f"{said} under {relation}" if apart else "")
+    assert ("stated: " in related(found, "")) == bool(apart)
+
+
+def test_a_verdict_notes_inputs_that_may_be_no_neighbours():
+    verdict = dp.audit(
+        dp.from_function(lambda x, rng: sum(x) + rng.geometric(0.6)),
+        ([0] * 12, [1, 1] + [0] * 10),
+        "eps=1",
+        n=500,
+        relation="replace",
+        rng=0,
+    )
+    assert verdict.witness.pair.doubt in verdict.about.notes
+    assert "(replace one record)" not in str(verdict.view())
 
 
 @pytest.mark.parametrize("lengths", [(3, 1), (1, 3), (4, 2), (3, 0)])

@@ -277,7 +277,10 @@ def test_a_violation_that_few_draws_show_needs_no_plan(monkeypatch):
 def test_the_verdict_says_what_gaussian_noise_would_show():
     verdict = dp.audit(_gaussian(1.0, 1e-5), (0, 1), "eps=1, delta=1e-5", n=20_000, rng=0)
     assert "; for Gaussian noise ε = " in str(verdict)
-    assert "claim mu=0.2681: that detects a far smaller excess" in verdict.view().plain[-1][1]
+    assert (
+        "claim mu=0.2681: an audit of that detects a far smaller excess"
+        in verdict.view().plain[-1][1]
+    )
     few = dp.audit(_gaussian(1.0, 1e-9), (0, 1), "eps=1, delta=1e-9", n=4000, rng=0)
     assert "; for Gaussian noise no ε up to 4. " in str(few)
     assert "Gaussian" not in str(dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=2000))
@@ -371,6 +374,19 @@ def test_an_approximate_claim_with_few_draws_is_too_weak_whether_or_not_outputs_
         assert_private(
             lambda x, size, rng: rng.normal(size=size), (0, 1), "eps=1, delta=1e-5", n=20_000
         )
+
+
+def test_a_test_that_gaussian_noise_would_pass_unnoticed_has_a_blind_verdict(monkeypatch):
+    told = []
+    monkeypatch.setattr(testing, "listeners", [told.append])
+    with pytest.raises(AuditTooWeak, match="Give n=152_111") as caught:
+        assert_private(_gaussian(1.0, 1e-5), (0, 1), "eps=1, delta=1e-5", n=20_000)
+    (verdict,) = told
+    assert verdict is caught.value.verdict
+    assert verdict.tone == "blind"
+    assert "Give n=152_111" in verdict.view().sentence
+    assert verdict.smallest_detectable == pytest.approx(2.711, abs=0.01)
+    assert verdict.shown_by == "with Gaussian noise"
 
 
 @pytest.mark.parametrize("flake", [0, 2, -1, float("nan"), "often"])

@@ -26,10 +26,12 @@ from dpassay.errors import AuditTooWeak, DpassayError, InvalidInput, NotEnoughDr
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, gaussian_mu
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND
-from dpassay.results.verdict import Verdict
+from dpassay.results.blindness import Cause
+from dpassay.results.verdict import GAUSSIAN, Verdict
 from dpassay.rounding import number
 from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.samples import listed_pairs
+from dpassay.tables import Status
 
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
 _PILOT, _MOST_DRAWS = 2000, 10_000_000
@@ -192,15 +194,11 @@ def _in_parameter(claim: Claim) -> str:
 
 
 def detected(verdict: Verdict, detects: float | None) -> str:
-    """Which excess an audit that refuted nothing would have detected; AuditTooWeak if not `detects`."""
-    __tracebackhide__ = True
+    """Which excess an audit that refuted nothing would have detected."""
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
     if detects is None:
-        _check_gaussian(verdict)
         unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
         return verdict.power_statement or "; ".join(filter(None, unknown))
-    if _misses(verdict, detects):
-        raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
     shown, rest = "on an event like this", ""
     if gaussian_needs_more_draws(claim):
         shown += " and for Gaussian noise"
@@ -253,26 +251,35 @@ def _large_excess(claim: Claim) -> float:
     return max(1.0, 1 / claim.value) if claim.value else 1.0
 
 
-def _check_gaussian(verdict: Verdict) -> None:
-    """AuditTooWeak if Gaussian noise could break an (ε, δ) claim by far unnoticed."""
-    __tracebackhide__ = True
+def check_power(verdict: Verdict, detects: float | None) -> Verdict:
+    """The verdict; or AuditTooWeak if an excess of `detects` would have been missed.
+
+    Without `detects`, if Gaussian noise could break an (ε, δ) claim by far unnoticed: then the verdict of
+    the exception is blind.
+    """
     claim, draws = verdict.claim, min(verdict.about.n or (0,))
+    if verdict.tone is not Status.CLEAR:
+        return verdict
+    if detects is not None:
+        if _misses(verdict, detects):
+            raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
+        return verdict
     if not gaussian_needs_more_draws(claim) or claim.point is None:
-        return
-    large = _large_excess(claim)
-    needed = gaussian_draws(claim, 0.95 * large, verdict.confidence)
+        return verdict
+    needed = gaussian_draws(claim, 0.95 * _large_excess(claim), verdict.confidence)
     if draws >= 0.99 * needed:
-        return
+        return verdict
     takes = f"n={int(needed):_}" if math.isfinite(needed) else "more than 10⁹ draws"
     least = _gaussian_value(claim, draws, verdict.confidence)
-    seen = f"only ε = {least:.4g} or more"
-    raise AuditTooWeak(
-        f"too weak: a large violation of {claim.short} could have been missed: with {draws:,} draws a "
-        f"side {'no excess' if math.isinf(least) else seen} would be detected for Gaussian noise with "
-        f"probability 0.9. Give {takes}; or, where the noise is Gaussian, claim "
-        f"mu={gaussian_mu(*claim.point):.4g}, which needs far fewer draws",
-        verdict,
+    seen = "no excess" if math.isinf(least) else f"only ε = {least:.4g} or more"
+    why = (
+        f"with {draws:,} draws a side {seen} would be detected for Gaussian noise with probability 0.9. "
+        f"Give {takes}; or, where the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}, which "
+        "needs far fewer draws"
     )
+    weak = replace(verdict, blind=why, blind_cause=Cause.FEW_DRAWS)
+    weak = replace(weak, smallest_detectable=least, detectable_on=GAUSSIAN)
+    raise AuditTooWeak(f"{weak.headline}: {why}", weak)
 
 
 def _gaussian_value(claim: Claim, draws: int, confidence: float) -> float:
@@ -291,6 +298,6 @@ def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float |
     if on_event is None or claim.point is None:
         return said
     return (
-        f"{said}. If the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}: that detects a far "
-        "smaller excess"
+        f"{said}. If the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}: an audit of that "
+        "detects a far smaller excess"
     )

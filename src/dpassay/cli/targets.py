@@ -60,8 +60,12 @@ def _named(place: str, name: str) -> Any:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [n for n, v in vars(module).items() if n[0] != "_" and callable(v)]
-            listed = f"; it has {', '.join(names[:8])}" if names else ""
+            public = {n: v for n, v in vars(module).items() if n[0] != "_" and callable(v)}
+            imported = {
+                n: getattr(v, "__module__", "") != module.__name__ for n, v in public.items()
+            }
+            names = sorted(public, key=imported.__getitem__)  # those of its own first
+            listed = f"; it has {', '.join(names[:8])}{', …' * (len(names) > 8)}" if names else ""
             raise InvalidInput(f"{place} has no {name!r}{listed}")
         found = getattr(found, part)
     return found

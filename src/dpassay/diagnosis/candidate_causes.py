@@ -42,6 +42,7 @@ from dpassay.diagnosis.parts import (
     labelled,
     labels,
     missing,
+    of_order,
     sorted_difference,
     structure_codes,
     structures,
@@ -185,9 +186,11 @@ class CandidateCauses:
         return [(*one.best(self.claim), one) for one in read]
 
     def _categorical(self, condition: Condition) -> list[CandidateCause]:
-        """An event of categories: on one side only, or with a finite ratio."""
+        """An event of categories: about their order, on one side only, or with a finite ratio."""
         low, high = sorted(float(condition.holds(side).mean()) for side in (self.p, self.q))
-        if one_sided(low, high):
+        if condition.part.name in of_order(self.features, self.event):
+            kinds = [Fault.ORDER_OR_SIZE]
+        elif one_sided(low, high):
             kinds = [Fault.SUPPORT]
             point = self.claim.point
             if point is not None and point[1] > 0 and min(high, 1 - low) < 0.5:
@@ -263,7 +266,9 @@ class CandidateCauses:
             return []
         found = []
         label = labelled(listed[best]) if listed else condition
-        if self._breaks(weighed[best]) or self._is_witness(label):
+        broken = self._breaks(weighed[best])
+        if broken or self._is_witness(label):  # more draws have counted the witness
+            label = label if broken or self.event is None else witnessed(self.event)
             found = self._categorical(label)
             if self._for_a_number(label) and found[0].kind in (Fault.SCALE, Fault.SHIFT):
                 found = [CandidateCause(Fault.SUPPRESSION, label)]
@@ -303,7 +308,7 @@ class CandidateCauses:
         if best is None or not self._breaks(best[1]):
             return found
         own = self._categorical(best[0])
-        return (own if own[-1].kind is Fault.SUPPORT else self._scales(best, ())) + found
+        return (self._scales(best, ()) if own[-1].kind is Fault.SHIFT else own) + found
 
     def _columns(self) -> list[Numbers]:
         """The coordinates of the structure that both sides have most."""

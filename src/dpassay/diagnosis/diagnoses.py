@@ -59,7 +59,9 @@ _NOT_WITNESS = "the witness event does not happen"
 _EITHER = (Fault.SUPPORT, Fault.DELTA, Fault.SCALE, Fault.SHIFT)
 #: What qualifies a spread where the quantile functions do not cross, and a shift that is not all.
 _ORDERED = "; one of several readings: a loss, or another function of shifted noise, spreads so too"
-_MIXED = ", and the spread or the skewness changes too, as with subsampling or with losses"
+_MIXED = (
+    " (the spread or the skewness changes too, as with subsampling or with scores of an attack)"
+)
 #: The hint where the claim is a curve.
 _ACCOUNTED = "; of an accountant's curve also the sampling rate, noise multiplier and steps"
 
@@ -309,9 +311,9 @@ class _Test:
         w, parts = self.witness, f"{len(ranked)} parts that each use all of {symbol}"
         together = 0.0 if w is None else float(shown(self.claim, *w.counts, self.level))
         if together > len(ranked) * self.claim.value:
-            shows = f"{symbol} ≥ {rounded_down(together)}"
-            why = "look for noise that they share, or that is missing"
-            return f"{said}they show {shows}, more than {parts} could: {why}", False
+            why = "look for parts that share their noise, or for a part without noise"
+            said = f"{said}they show {symbol} ≥ {rounded_down(together)}"
+            return f"{said}. With noise of their own, {parts} would show less: {why}", False
         if ranked[-1][0] >= _WHOLE * self.claim.value:
             return f"{said}consistent with {parts}", False
         sizes = (np.unique(c.part.read(self.batch.p)).size for c in one.parts)
@@ -345,8 +347,8 @@ class _Test:
         if noise is None:
             little = "consistent with too little noise"
             little += " or too large a sampling rate" * (one.qualified and self._of_curve)
-            why = little if one.kind is Fault.SCALE else "more than the noise hides"
-            return f"{moved}: {why}", False
+            large = "the noise is too small to hide a shift of this size"
+            return f"{moved}; {little if one.kind is Fault.SCALE else large}", False
         if one.kind is Fault.DELTA and self.claim.point is not None:
             epsilon = self.claim.point[0]
             holds = f"at ε = {number(epsilon)} it takes δ ≈ {number(self._delta(epsilon))} or more"

@@ -21,6 +21,7 @@ from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.events import Event
+from dpassay.outputs.features import OF_ORDER
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.templates import (
     INNER,
@@ -282,6 +283,16 @@ def featured(feature: Feature) -> Part:
     """The value of a named feature."""
     chosen = NamedFeatures.of((feature,))
     return Part(feature.name, "", lambda outputs: chosen.values(outputs)[:, 0], feature.unit)
+
+
+def of_order(features: Sequence[Feature], event: Event | None) -> set[str]:
+    """The names of features that the order of values decides, and the witness if it is of one."""
+    named = {one.name for one in features if one.family in OF_ORDER}
+    score = None if event is None else event.score_function
+    if score is not None and isinstance(score.features, NamedFeatures):
+        own = {one.family for one in score.features.features}
+        named |= {WITNESS} if own <= {*OF_ORDER} else set()
+    return named
 
 
 def coordinates(template: Template, near: Outputs) -> list[Part]:

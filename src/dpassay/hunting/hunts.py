@@ -146,9 +146,9 @@ def hunt(
     if passed and not verdict.violated:  # an event of probability 3/n is missed by n draws with e⁻³
         middle = sorted(passed)[len(passed) // 2]
         notes.append(
-            f"the verdict is about this pair; {len(passed)} others had about {middle:,} draws a side "
-            f"each, and a leak that shows in fewer than 1 of {max(middle // 3, 1):,} outputs is easily "
-            "missed"
+            f"the verdict is about this pair. On each of {len(passed)} others the search made about "
+            f"{middle:,} draws a side, with which a leak is easily missed that shows in "
+            + (f"fewer than 1 of {middle // 3:,} outputs" if middle > 5 else "some outputs only")
         )
     suspicions = sorted(log.suspicions.values(), reverse=True)[:_SUSPICIONS]
     return Hunt(

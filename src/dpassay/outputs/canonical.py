@@ -252,7 +252,8 @@ def from_raw(raw: Any, size: int) -> Outputs:
 def _miscounted(got: str, size: int) -> BadOutput:
     return BadOutput(
         f"the mechanism returned {got} for size={size}; it must return `size` independent outputs: an "
-        "array, a list or a table (a function with one output per call is wrapped by dp.from_function)"
+        "array, a list or a table (a function with one output per call is wrapped by dp.from_function; "
+        "on the command line: --per-call)"
     )
 
 

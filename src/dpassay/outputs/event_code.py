@@ -122,24 +122,48 @@ def _of_keys(event: Event, layout: Layout) -> str | None:
         keys = [k for k in inside if int(layout.parts_of[k]) == index]
         if not keys:
             continue
-        leaves = list(paths(part.template))
-        if any(part.origins) or not _plain(part.template) or (not alone and len(leaves) > 1):
+        leaves, shape = list(paths(part.template)), "" if alone else _shape(layout, index)
+        if (
+            any(part.origins)
+            or not _plain(part.template)
+            or (not (alone or shape) and len(leaves) > 1)
+        ):
             return None
         if part.template == NUMBER:
             told = _of_line(layout, index, {k: inside[k] for k in keys})
             kind = "isinstance(output, (int, float, np.number))"
             found.append(told if alone else f"{kind} and ({told})")
             continue
+        whole = layout.exhausted(index, [k for k in keys if inside[k] == _EVERYWHERE])
+        if shape and whole:
+            found.append(shape)
+            continue
         for key in keys:
             if inside[key] != _EVERYWHERE and len(layout.free(key)) != 1:
                 return None
             numbers = zip(part.values(int(layout.codes[key])), part.atoms, strict=True)
             tests = [_of_leaf(code, leaf, numbers, inside[key]) for code, leaf in leaves]
-            found.append(None if None in tests else " and ".join(filter(None, tests)))
+            found.append(None if None in tests else " and ".join(filter(None, [shape, *tests])))
     if None in found:
         return None
     text = _any(filter(None, found)) or "False"
     return f"not ({text})" if event.otherwise else text
+
+
+def _shape(layout: Layout, index: int) -> str:
+    """The keys, or the length, that only outputs of this structure have; empty if others have them."""
+    templates = [part.template for part in layout.parts]
+    kinds = {template[0] for template in templates}
+    if kinds not in ({"dict"}, {"seq"}):
+        return ""
+    keyed = kinds == {"dict"}
+    shapes = [{key for key, _ in one[1]} if keyed else len(one[1]) for one in templates]
+    if shapes.count(shapes[index]) > 1:
+        return ""
+    if not keyed:
+        return f"len(output) == {shapes[index]}"
+    keys = ", ".join(repr(key) for key, _ in templates[index][1])
+    return f"set(output) == {{{keys}}}" if keys else "set(output) == set()"
 
 
 def _plain(template: Template) -> bool:

@@ -273,7 +273,8 @@ def abridged_keys(event: Event) -> list[int]:
     layout = event.layout
     if layout is None or event.partial:
         return []
-    keys = [key for key in range(len(layout)) if (key in event.whole) != event.otherwise]
+    inside = [key for key in range(len(layout)) if (key in event.whole) != event.otherwise]
+    keys = _merged(layout, inside)
     runs = _runs(layout, keys)
     return [] if len(keys) <= _NUMBERS or (runs and len(runs) <= _NUMBERS) else keys
 
@@ -286,11 +287,21 @@ def _repeats(layout: Layout, key: int, free: int) -> bool:
     return all(b is None or a == b for a, b in zip(*values, strict=True))
 
 
-def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
+def _merged(layout: Layout, keys: Sequence[int]) -> list[int]:
+    """Keys without repeated values where all keys of their part are there: any number is meant."""
+    parts = layout.parts_of[list(keys)]
+    full = {
+        k for k in set(parts.tolist()) if layout.exhausted(k, np.flatnonzero(parts == k).tolist())
+    }
+    return [k for k in keys if layout.codes[k] == 0 or int(layout.parts_of[k]) not in full]
+
+
+def _listed(layout: Layout, inside: Sequence[int]) -> tuple[list[str], str]:
     """Some keys in words, and what • stands for in them.
 
     Values that repeat are keys of their own: those that are not among the keys are excepted.
     """
+    keys = _merged(layout, inside)
     runs = _runs(layout, keys)
     if runs is not None and len(runs) <= _NUMBERS:
         return runs, ""
@@ -301,7 +312,7 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
     free: list[int] = []
     for k, key in enumerate(shown):
         if names[k] == "•":  # repeated numbers are keys of their own
-            other = layout.part(key).atoms[0].size > 0
+            other = layout.part(key).atoms[0].size > 0 and len(keys) == len(inside)
             names[k] = "a number that is not repeated" if other else "a number"
         if "•" in names[k] and layout.free(key):
             free.append(key)
@@ -309,7 +320,7 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], str]:
         names = [", ".join(names), f"one of {len(keys) - _LISTED + 1} others"]
     if not free:
         return names, ""
-    others = (k for k in range(len(layout)) if k not in keys)
+    others = (k for k in range(len(layout)) if k not in inside)
     but = [k for k in others if any(_repeats(layout, k, key) for key in free)]
     return names, f" (• is any number{f', {_excepted(layout, but)}' if but else ''})"
 

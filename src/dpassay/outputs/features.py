@@ -373,6 +373,8 @@ def larger(t: LeafTable, wanted: Wanted = None) -> Triples:
 
 #: Families about values that occur again and again; a search may leave out all others.
 OF_REPEATED = ("values", "anywhere", "pairs", "neighbours", "positions")
+#: Families that the order of values decides.
+OF_ORDER = ("neighbours", "positions")
 
 FAMILIES: dict[str, Callable[[LeafTable, Wanted], Triples]] = {
     "values": values,

@@ -230,6 +230,11 @@ class Layout(Record):
             self._free[key] = [k for k, value in enumerate(values) if value is None]
         return self._free[key]
 
+    def exhausted(self, index: int, keys: Sequence[int]) -> bool:
+        """Whether these keys of a part hold every output of its structure: a number may be anything."""
+        part = self.parts[index]
+        return all(part.open) and not part.renumbered and len(keys) == part.space
+
     @cached_property
     def _free(self) -> dict[int, list[int]]:
         return {}

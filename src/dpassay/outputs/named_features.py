@@ -71,6 +71,8 @@ class Feature(Record):
 
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
+        if self.family == "by_key":
+            return f"{self.name} is {'at least' if above else 'below'} {written_in(self.unit, at)}"
         if self.family not in ("values", "anywhere"):
             return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
         said = self.name.removeprefix(_TIMES).removeprefix(_OCCURRENCES)
@@ -313,7 +315,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the number of {counted} with {holds(first)} and {holds(second)}"
         case "by_key":
             if single_in_column(table, second):
-                return f"{column(second)} where {holds(first)} (0 elsewhere)"
+                return f"{column(second)} in the row where {holds(first)} (0 without such a row)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
             where = column(first).removeprefix(f"{TEXT_PARTS[0]} of ")

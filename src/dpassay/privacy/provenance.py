@@ -44,7 +44,7 @@ class Guarantee(StrEnum):
 
 
 #: Of curves that have bounds otherwise.
-UNCERTIFIED = "nothing is certified: the draws seem to depend on each other, and bounds assume that they do not"
+UNCERTIFIED = "nothing is certified: draws seem to depend on each other, which bounds rule out"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -100,6 +101,26 @@ class Pair(Record):
         cut = len(one) == _SHOWN or len(other) == _SHOWN
         return (difference(self.first, self.second) if cut else "") or f"{one} and {other}"
 
+    @property
+    def doubt(self) -> str:
+        """That entries differ in more than one record, if entries are records; else empty."""
+        a, b = map(_records, self)
+        if not a or not b or self.relation not in (Relation.REPLACE_ONE, Relation.ADD_REMOVE):
+            return ""
+        added = self.relation is Relation.ADD_REMOVE
+        if added and a == b:  # zeros in place of a record, or counts
+            return ""
+        try:
+            apart = _apart(self.first, self.second)
+        except Exception:  # as in `difference`
+            return ""
+        if apart <= 1:
+            return ""
+        return (
+            f"the inputs differ in {apart:,} of {max(a, b):,} entries: if an entry is a record, they are "
+            f"no neighbours under {'add_remove' if added else 'replace'}"
+        )
+
     def __str__(self) -> str:
         return f"{self.name}: {self.inputs}" if self.name else self.inputs
 
@@ -108,6 +129,22 @@ def _records(data: Any) -> int | None:
     """The number of records of a list, an array or a table; None for other inputs."""
     table = isinstance(data, (list, np.ndarray)) or hasattr(data, "to_numpy")
     return len(data) if table and hasattr(data, "__len__") and getattr(data, "ndim", True) else None
+
+
+def _apart(first: Any, second: Any) -> int:
+    """In how many entries two data sets differ, in any order; 0 for counts of which one record moved."""
+    a, b = (_listed(side) for side in (first, second))
+    if len(a) == len(b):
+        where = _unequal(a, b)
+        a, b = ([side[k] for k in where] for side in (a, b))
+        numbers = all(isinstance(x, (int, np.integer)) for x in (*a, *b))
+        if numbers and sorted(int(y) - int(x) for x, y in zip(a, b, strict=True)) == [-1, 1]:
+            return 0
+    one, other = (
+        Counter(repr(x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x) for x in side)
+        for side in (a, b)
+    )
+    return max((one - other).total(), (other - one).total())
 
 
 def _stands_for_fewer(first: Any, second: Any) -> bool:

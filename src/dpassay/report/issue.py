@@ -5,6 +5,8 @@ Whatever comes from a mechanism or its inputs stands in fenced blocks, where Mar
 
 from __future__ import annotations
 
+import ast
+import math
 import platform
 import re
 import shlex
@@ -29,6 +31,8 @@ from dpassay.rounding import rounded_down
 
 #: Longer conditions, such as polynomials of several numbers, are replaced by the event of a cause.
 _READABLE = 160
+#: A script draws so often that it expects at least so many hits on an input.
+_EXPECTED = 20
 #: Longer inputs are not written out, nor are those of other types.
 _LONG, _PLAIN = 2000, (int, float, str, list, tuple, dict, set)
 #: What of pandas reads a format.
@@ -50,11 +54,11 @@ _CALLING = f"""import numpy as np
 # release(data) is the function under test: one output for each call
 {{inputs}}
 {_HAPPENS}
-n = 10_000
+n = {{n:_}}
 for data in (first, second):
     print(sum(bool(happens(release(data))) for _ in range(n)), "of", n)
 
-# expected: about {{p}} of 10,000 on the first input and {{q}} of 10,000 on the second
+# expected: about {{p}} of {{n:,}} on the first input and {{q}} of {{n:,}} on the second
 """
 _READING = f"""import numpy as np
 import pandas as pd
@@ -146,12 +150,11 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
                 "",
             ]
         elif not condition:
-            single = (
-                w.event.score_function is not None and w.event.score_function.feature is not None
-            )
-            if single or " score " not in w.event.words:
+            if w.event.layout is None and w.event.score_function is None and not w.event.live:
                 return ["Count how often the event above happens on each of the two inputs."]
-            said = ["The event above compares a score that was learned from draws."]
+            said = ["The event above has no short form in Python."]
+            if " score " in w.event.words:
+                said = ["The event above compares a score that was learned from draws."]
             if w.event.live:
                 return [*said, "Only the audit itself can count it: run it again with this seed."]
             given = "FILE.py:FUNCTION  # and --per-call where it returns one output for each call"
@@ -177,7 +180,8 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
             f"{name} = {text}" if text else f"{name} = ...  # the {name} input above"
             for name, text in zip(("first", "second"), inputs, strict=True)
         )
-        often = {"p": f"{10_000 * p:,.0f}", "q": f"{10_000 * q:,.0f}"}
+        n = 10 ** max(4, math.ceil(math.log10(_EXPECTED / max(p, q))))
+        often = {"n": n, "p": f"{n * p:,.0f}", "q": f"{n * q:,.0f}"}
         code = _CALLING.format(inputs=given, condition=condition, **often)
     return [*said, fenced(code.rstrip(), "python")]
 
@@ -227,6 +231,18 @@ def _alike(layout: Layout) -> bool:
     return all(kind - {"none"} in ({"number"}, {"str"}, set()) for kind in kinds.values())
 
 
+class _Spelled(ast.NodeTransformer):
+    """NaN and ±∞ as Python reads them."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A number by its name; other names must be those that a script has."""
+        if node.id in ("nan", "inf"):
+            return ast.parse(f"float({node.id!r})", mode="eval").body
+        if node.id not in ("np", "set"):
+            raise ValueError
+        return node
+
+
 def _literal(data: Any) -> str:
     """An input as Python reads it; empty where that is not known, or too long."""
     if isinstance(data, np.ndarray):
@@ -235,8 +251,12 @@ def _literal(data: Any) -> str:
         return ""
     else:
         text = repr(data)
-    odd = any(word in text for word in ("nan", "inf", "array(", "<"))
-    return "" if len(text) > _LONG or (odd and not isinstance(data, (str, np.ndarray))) else text
+    if len(text) > _LONG:
+        return ""
+    try:
+        return ast.unparse(_Spelled().visit(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError):
+        return ""
 
 
 def fenced(text: str, language: str = "text") -> str:

@@ -147,7 +147,8 @@ def error_rate(confidence: float, guarantee: Guarantee, results: str) -> str:
 def related(pair: Any, text: str) -> str:
     """The inputs, as text, with what makes them neighbours."""
     relation = getattr(pair, "relation", Relation.UNSPECIFIED)
-    return text if relation is Relation.UNSPECIFIED else f"{text} ({relation})"
+    said = f"stated: {relation}" if getattr(pair, "doubt", "") else relation
+    return text if relation is Relation.UNSPECIFIED else f"{text} ({said})"
 
 
 def file_rows(about: About) -> Rows:

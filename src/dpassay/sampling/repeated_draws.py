@@ -216,7 +216,7 @@ class CopyCheck:
                 return (
                     "on {input} every call returns one value repeated, and another one at the next call: "
                     "the noise is drawn once per call, not once per output (pass size= to it, or wrap "
-                    "the function: dp.from_function)"
+                    "the function: dp.from_function, --per-call on the command line)"
                 )
         if found.hashes is not None and (times := self._repeats[side].add(found.hashes)):
             return (

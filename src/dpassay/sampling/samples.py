@@ -80,7 +80,7 @@ class Source:
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
         own = () if self.replayable else (_OWN_RANDOMNESS,)
-        return (*self.doubts, *self.remarks, *own)
+        return (*self.doubts, *filter(None, [self.pair.doubt]), *self.remarks, *own)
 
     @property
     def remaining(self) -> Sizes | None:
