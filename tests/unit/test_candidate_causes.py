@@ -56,6 +56,33 @@ def test_the_sampling_rate_of_a_curve_is_no_scale(seed):
     assert "the sampling rate" in scale.hint
 
 
+def unclipped(x, size, rng, gradient):
+    """Five steps of which each adds the gradient in half of the cases, and noise of 1.5."""
+    steps = gradient * (rng.random((5, size)) < 0.5) * x + 1.5 * rng.normal(size=(5, size))
+    return np.round(steps.sum(axis=0), 4)
+
+
+@pytest.mark.parametrize("gradient", [3.0, 4.0, 10.0])
+def test_a_mixture_that_is_moved_is_a_shift_before_it_is_a_scale_of_the_data(gradient, seeds):
+    curve = dp.TradeoffDP.from_delta(dp.GaussianDP(1.0).delta_at)
+    for seed in seeds[:4]:
+        release = partial(unclipped, gradient=gradient)
+        found = dp.audit(release, (0, 1), curve, n=4000, rng=seed, loss="values").diagnosis
+        assert [one.kind for one in found[:2]] == [Fault.SHIFT, Fault.SCALE]
+        assert "draws do not tell which" in found[0].sentence
+        for one in found[2:]:
+            assert one.kind is Fault.DATA_DEPENDENT_SCALE
+            assert "a mixture, as of subsampling" in one.sentence
+
+
+def test_of_a_curve_a_spread_that_is_not_moved_is_a_scale_of_the_data(seed):
+    rng, curve = np.random.default_rng(seed), dp.TradeoffDP.from_delta(dp.GaussianDP(0.5).delta_at)
+    samples = dp.from_samples(rng.normal(size=4000), 3 * rng.normal(size=4000))
+    found = dp.audit(samples, claim=curve, rng=seed, loss="values").diagnosis
+    assert found[0].kind is Fault.DATA_DEPENDENT_SCALE
+    assert found[0].backed.endswith("the cause is a guess")
+
+
 @pytest.mark.parametrize("centre", [-5.0, 4.0])
 def test_losses_of_shifted_noise_are_a_shift_before_they_are_a_scale(centre, seeds):
     for seed in seeds[:8]:
@@ -75,6 +102,25 @@ def test_quantile_functions_of_two_scales_cross(seeds):
         assert numbers(z, 0.5 + 2 * w).crossing
         assert not numbers(softplus(z), softplus(w - 1)).crossing
         assert not numbers(np.exp(w + 1), np.exp(z)).crossing
+
+
+def test_beside_another_cause_noise_is_too_small_by_more_than_its_standard_errors(seeds):
+    """A key that comes on one input, and in other outputs the correct noise of a count, or half of it."""
+    small = {1.0: 0, 0.5: 0}
+    for seed in seeds[:8]:
+        for factor in small:
+            rng = np.random.default_rng(seed)
+            counts = np.round([[0.0], [1.0]] + factor * rng.laplace(scale=2, size=(2, 3000)), 2)
+            flags = rng.random((2, 3000)) < [[0.0], [0.2]]
+            rows = [
+                [{"flag": "a"} if f else {"count": c} for c, f in zip(*side, strict=True)]
+                for side in zip(counts.tolist(), flags.tolist(), strict=True)
+            ]
+            first, *rest = dp.audit(dp.from_samples(*rows), claim="eps=0.5", rng=seed).diagnosis
+            assert first.kind is Fault.SUPPORT
+            small[factor] += any(one.kind in (Fault.SHIFT, Fault.SCALE) for one in rest)
+    assert small[1.0] <= binom.ppf(1 - 1e-3, 8, 0.05)
+    assert small[0.5] == 8
 
 
 def test_a_limit_of_a_shift_is_below_its_estimate(seeds):

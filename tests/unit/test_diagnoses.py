@@ -12,14 +12,15 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.auditing import audits
-from dpassay.diagnosis.diagnoses import _edges, belief, diagnose, median_shift
-from dpassay.diagnosis.noise_fit import Noise
+from dpassay.diagnosis.diagnoses import _edges, belief, diagnose
+from dpassay.diagnosis.noise_fit import Noise, median_shift
 from dpassay.diagnosis.parts import Keeping, coordinates, joined
 from dpassay.outputs.canonical import all_of, from_raw
 from dpassay.outputs.features import OF_ORDER
 from dpassay.outputs.templates import NUMBER
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import ALONE, SHARES, Fault
+from dpassay.rounding import rounded_down
 from dpassay.sampling.samples import Batch
 from dpassay.testing import PrivacyViolation, assert_private
 
@@ -242,6 +243,11 @@ def test_the_claim_allows_what_it_says_of_beliefs():
     verdict = dp.audit_counts(300, 10_000, 3, 10_000, "eps=1")
     found = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT)
     assert found.allowed == pytest.approx(math.e / (1 + math.e))
+    believed, frequency = (rounded_down(100 * x) for x in (found.posterior, found.frequency))
+    assert f"for at least {believed}% likely; the claim allows at most 73.11%. On that" in str(
+        found
+    )
+    assert f"the event happens in at least {frequency}% of the releases" in str(found)
     assert (found.first, found.happens) == (True, True)
     assert 0.96 < found.posterior < 300 / 303
 
@@ -725,6 +731,91 @@ def synthetic(rows, rng):
     noisy = np.maximum(counts + rng.laplace(scale=0.2, size=(3, 5)), 0).ravel() + 1e-3
     drawn = rng.choice(15, size=40, p=noisy / noisy.sum())
     return [{"city": CITIES[k // 5], "age": int(k % 5)} for k in drawn]
+
+
+@pytest.mark.parametrize("mark", [".", "*", "x", "-", None])
+@pytest.mark.parametrize("claim", ["eps=1", (1.0, 1e-5)])
+def test_a_mark_for_a_number_is_suppression_in_single_outputs(mark, claim, seed):
+    def release(x, rng):
+        noise = int(rng.geometric(1 - np.exp(-1)) - rng.geometric(1 - np.exp(-1)))
+        return mark if x and rng.random() < 0.2 else 20 + noise
+
+    found = dp.audit(dp.from_function(release), (0, 1), claim, n=2000, rng=seed).diagnosis
+    assert found[0].kind is Fault.SUPPRESSION
+    assert {one.kind for one in found[1:]} <= {Fault.DELTA}
+
+
+def test_a_category_that_comes_on_one_input_is_no_suppression(seed):
+    def release(x, rng):
+        return (None, "a", "b")[int(rng.integers(1 - x, 3))]
+
+    found = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=2000, rng=seed).diagnosis
+    assert found[0].kind is Fault.SUPPORT
+
+
+def copied(x, rng):
+    """Rows at random, one of which is the private record in a third of the outputs."""
+    rows = [{"age": int(rng.integers(100)), "code": int(rng.integers(100_000))} for _ in range(5)]
+    if x and rng.random() < 1 / 3:
+        rows[3] = {"age": 99, "code": 77_777}
+    return rows
+
+
+def test_a_single_value_of_a_part_is_weighed_as_thresholds_are(seeds):
+    for seed in seeds[:2]:
+        found = dp.audit(dp.from_function(copied), (0, 1), "eps=1", n=1500, rng=seed).diagnosis
+        first, second = found
+        assert (first.kind, first.part) == (Fault.UNPROTECTED, "output[3]['code']")
+        by_part = [value for name, value in first.numbers if name.startswith("certified by output")]
+        assert rounded_down(sorted(by_part)[-2]) in first.sentence
+        assert "by one threshold or value" in first.sentence
+        assert "a record that is copied" in first.hint
+        assert (second.kind, second.condition) == (Fault.SUPPORT, "output[3]['code'] == 77777.0")
+
+
+def rates(population, whole, decimals, seed):
+    rng, q = np.random.default_rng(seed), 1 - np.exp(-1)
+    counts = int(0.2958 * population) + rng.geometric(q, (2, 4000)) - rng.geometric(q, (2, 4000))
+    record = np.array([[0], [1]])
+    return np.round((counts + record) / (population + record) * whole, decimals)
+
+
+@pytest.mark.parametrize(
+    ("population", "whole", "decimals"),
+    [(1000, 100, 2), (1000, 1, 4), (1000, 1, 17), (8453, 100, 2), (8453, 100, 3), (8453, 1, 6)],
+)
+def test_values_on_two_grids_are_no_matter_of_low_order_bits(population, whole, decimals, seeds):
+    """Noise on integers, divided by a total that is released exactly."""
+    for seed in seeds[:3]:
+        samples = dp.from_samples(*rates(population, whole, decimals, seed))
+        found = dp.audit(samples, claim="eps=1", rng=seed).diagnosis
+        assert [one.kind for one in found] == [Fault.SUPPORT]
+        assert "take different values in one range" in found[0].sentence
+        assert found[0].hint.startswith("a denominator")
+        assert found[0].backed.startswith("exact bounds")
+        assert found[0].backed.endswith("the cause is a guess")
+
+
+def test_a_rate_beside_another_column_is_the_part_that_is_named(seed):
+    rng = np.random.default_rng(seed)
+    beside = rng.integers(1000, size=(2, 4000))
+    sides = np.stack([rates(1000, 100, 2, seed), beside], axis=2)
+    (found,) = dp.audit(dp.from_samples(*sides), claim="eps=1", rng=seed).diagnosis
+    assert (found.kind, found.part) == (Fault.SUPPORT, "output[0]")
+
+
+@pytest.mark.parametrize("short", [np.float16, np.float32])
+def test_a_grid_of_short_floats_is_no_denominator(short, seeds):
+    """Few bits have a grid that follows the size; rounding in single precision shows in the last."""
+    for seed in seeds[:5]:
+        noise = np.random.default_rng(seed).integers(-12, 13, (2, 4000))
+        if short is np.float16:
+            sides = (noise + np.array([[0.0], [2.0**-8]])).astype(short)
+        else:
+            sides = noise * short(0.1) + np.array([[0.3], [100.0]], dtype=short) - [[0], [99.7]]
+        samples = dp.from_samples(*sides.astype(float))
+        found = dp.audit(samples, claim="eps=1", rng=seed, loss="bits").diagnosis
+        assert not any("different values" in one.sentence for one in found)
 
 
 def test_an_event_that_comes_on_both_inputs_is_no_support():

@@ -16,21 +16,26 @@ import numpy as np
 
 from dpassay._typing import IntArray
 from dpassay.diagnosis.noise_fit import (
-    DAY,
+    LARGE_RATIO,
+    MORE,
     Noise,
     Numbers,
     interleaved,
+    is_curve,
+    of_factor,
     one_noise,
     one_sided,
-    plainer,
     plug_in,
+    shift_first,
     shown,
+    within_errors,
 )
 from dpassay.diagnosis.parts import (
     SIZE,
     Condition,
     Part,
     cells,
+    coincide,
     combined,
     coordinates,
     equal,
@@ -53,7 +58,7 @@ from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import NUMBER, Template, number_columns, paths
 from dpassay.privacy.claims import ApproximateDP, Claim
-from dpassay.privacy.relations import Pair, Relation
+from dpassay.privacy.relations import Pair
 from dpassay.results.explanations import Fault
 
 #: Coordinates, labels and features that are looked at, at most.
@@ -71,21 +76,18 @@ _TELLING = 0.25
 _SAME = 0.99
 #: Numbers of at most this many different values are categories.
 CATEGORIES = 7
-#: Spreads differ from this ratio on, and decide from the second one on.
-_RATIO, _LARGE_RATIO = 1.2, 1.5
+#: Spreads differ from this ratio on.
+_RATIO = 1.2
 #: What may follow from noise, or losses, that spread differently.
 _FOLLOWING = (Fault.REPRESENTATION, Fault.SUPPORT, Fault.DELTA)
 #: Noise is too small if the claim needs so much more of it.
 _EXCESS = 1.02
 #: Doubles above this have no digits left for noise: a huge input alone may make outputs constant.
 _NOISE_LOST = 2.0**53
-#: An event that shows so much more than missing values is a cause of its own.
-_MORE = 1.1
-#: The hint where a claim about replacing a record fails by a factor near 2.
-_REPLACED = (
-    "; the factor is near 2: noise for adding or removing a record covers a shift of Δ, and replacing "
-    "one takes 2Δ where it may change a sum by as much"
-)
+#: What is added to a hint where several parts leak in the same outputs.
+_COPIED = ", or a record that is copied into the output"
+#: The hint where the values of the inputs are multiples of different numbers.
+_DIVIDED = "a denominator, a weight or a factor that is computed from the data without noise"
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
 
@@ -101,7 +103,8 @@ class CandidateCause:
     noise: Noise | None = None
     facts: dict[str, float] = field(default_factory=dict)
     hint: str = ""  # beside that of its kind
-    #: Of two spreads: whether a shift may explain them; of a shift: whether it is not all that differs.
+    #: Of two spreads: whether a shift may explain them; of a shift: whether it is not all that differs;
+    #: of a support: whether the values of the inputs are multiples of different numbers.
     qualified: bool = False
 
     @property
@@ -128,8 +131,10 @@ class CandidateCauses:
 
     def all(self) -> list[CandidateCause]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
-        found = []
-        if self.event is not None and self.event.of_representation:
+        found = self._on_grids()
+        if found:
+            pass
+        elif self.event is not None and self.event.of_representation:
             if not self._in_structures:
                 found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         elif self.bits is not None:
@@ -137,12 +142,12 @@ class CandidateCauses:
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
         lost = any(one.kind in (Fault.SUPPRESSION, Fault.FAILURE) for one in found)
-        found += self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
+        numerical = self._numerical(sure=not found and len(self._structures[0]) == 1, lost=lost)
+        found += [one for one in numerical if not (found and within_errors(one.facts))]
         if not found and self.event is not None:  # the witness is all there is
-            missing_too = self._suppression(least=0.0)
-            found = missing_too + self._categorical(witnessed(self.event))
+            found = self._suppression(least=0.0) + self._categorical(witnessed(self.event))
         spread = [one for one in found if one.kind is Fault.DATA_DEPENDENT_SCALE][:1]
-        if spread and spread[0].facts["ratio"] > _LARGE_RATIO:  # which the bits and the ends follow
+        if spread and spread[0].facts["ratio"] > LARGE_RATIO:  # which the bits and the ends follow
             of_shift = sorted(found, key=lambda one: one.kind in _FOLLOWING)
             found = of_shift if spread[0].qualified else spread + found
         first: dict[Fault, CandidateCause] = {}
@@ -163,11 +168,6 @@ class CandidateCauses:
         inside = np.unique(np.concatenate([c[h] for c, h in zip(sides, held, strict=True)]))
         alone = self._weighed([np.isin(codes, inside).sum() for codes in sides])
         return bool(alone >= 0.9 * self._weighed([h.sum() for h in held]))
-
-    @property
-    def _simple(self) -> bool:
-        """Whether the inputs are values, and not collections of records."""
-        return self.pair is not None and not any(hasattr(one, "__len__") for one in self.pair)
 
     def _breaks(self, theta: float) -> bool:
         return theta > self.claim.value
@@ -212,7 +212,7 @@ class CandidateCauses:
         if suppression:
             event = suppression[0].condition
             other = witnessed(self.event) if self.event is not None else event
-            more = self._alone(other) > _MORE * self._alone(event)
+            more = self._alone(other) > MORE * self._alone(event)
             also = self._categorical(other) if more else []
             return self._labels(kinds, counts, event) + suppression + also
         bad = [k for k, one in enumerate(kinds) if fails(one)]
@@ -262,7 +262,7 @@ class CandidateCauses:
         hits = np.array([often[each] for each in listed]).reshape(-1, 2)
         weighed = self._weighed(hits.T) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
-        if beside is not None and weighed[best] <= _MORE * self._alone(beside):
+        if beside is not None and weighed[best] <= MORE * self._alone(beside):
             return []
         found = []
         label = labelled(listed[best]) if listed else condition
@@ -270,19 +270,20 @@ class CandidateCauses:
         if broken or self._is_witness(label):  # more draws have counted the witness
             label = label if broken or self.event is None else witnessed(self.event)
             found = self._categorical(label)
-            if self._for_a_number(label) and found[0].kind in (Fault.SCALE, Fault.SHIFT):
-                found = [CandidateCause(Fault.SUPPRESSION, label)]
+            if self._for_a_number(label, found[0].kind in (Fault.SCALE, Fault.SHIFT)):
+                delta = [one for one in found if one.kind is Fault.DELTA]
+                found = [CandidateCause(Fault.SUPPRESSION, label), *delta]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [CandidateCause(Fault.ORDER_OR_SIZE, condition), *found]
         return found
 
-    def _for_a_number(self, label: Condition) -> bool:
-        """Whether it is None, or a text in a place where most outputs of an input have a number."""
+    def _for_a_number(self, label: Condition, both: bool) -> bool:
+        """Whether it comes where most outputs have a number: on `both` inputs, of either, or None."""
         kinds, counts = self._structures
         path, equals, value = label.code.partition(" == ")
         at = [bool(equals) and dict(paths(one)).get(path) == NUMBER for one in kinds]
-        often = counts[:, at].sum(axis=1) > 0.5 * counts.sum(axis=1)
-        return value == "None" or bool(often.any())
+        shares = counts[:, at].sum(axis=1) / counts.sum(axis=1)
+        return bool(shares.max() > 0.5 or value == "None") if both else bool(shares.mean() > 0.5)
 
     # --- numbers
 
@@ -291,7 +292,7 @@ class CandidateCauses:
 
         If values are `lost`, a cause by itself, only numbers that all outputs have are looked at.
         """
-        columns = [(*one.best(self.claim), one) for one in self._columns()]
+        columns = [(*one.best(self.claim), one) for one in self._columns if not one.on_other_grids]
         if lost:
             columns = [one for one in columns if one[2].draws == tuple(map(len, one[2].sides))]
         most = max((theta for _, theta, _ in columns), default=0.0)
@@ -310,6 +311,18 @@ class CandidateCauses:
         own = self._categorical(best[0])
         return (self._scales(best, ()) if own[-1].kind is Fault.SHIFT else own) + found
 
+    def _on_grids(self) -> list[CandidateCause]:
+        """Values of the inputs that are multiples of different numbers."""
+        for one in (column for column in self._columns if column.on_other_grids):
+            value, theta = one.best_value(self.claim)
+            if self._breaks(theta) or (len(self._columns) == 1 and self.event is not None):
+                shows = (
+                    value if self._breaks(theta) or self.event is None else witnessed(self.event)
+                )
+                return [CandidateCause(Fault.SUPPORT, shows, hint=_DIVIDED, qualified=True)]
+        return []
+
+    @cached_property
     def _columns(self) -> list[Numbers]:
         """The coordinates of the structure that both sides have most."""
         kinds, counts = self._structures
@@ -325,8 +338,10 @@ class CandidateCauses:
 
     def _joint(self, columns: Sequence[Weighed], *, sure: bool) -> list[CandidateCause]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
+        columns = [(*one.best_event(self.claim), one) for _, _, one in columns]
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
+        single_value = best[0].low == best[0].high and best[1] > MORE * np.sort(theta)[-2]
         found = self._shared(columns, float(theta.max()))
         telling = [one for one in columns if one[1] > _TELLING * self.claim.value]
         guilty = [one for one in columns if self._breaks(one[1])]
@@ -341,14 +356,14 @@ class CandidateCauses:
             several = CandidateCause(Fault.COMPOSITION, best[0], parts=parts)
             return [*found, *single[:alone], several, *single[alone:]]
         quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
-        if len(guilty) > 1 or not quiet:
+        if not quiet or (len(guilty) > 1 and not single_value):
             return found + single
-        part = CandidateCause(
-            Fault.UNPROTECTED, best[0], parts=tuple(condition for condition, _, _ in columns)
-        )
+        events = tuple(condition for condition, _, _ in columns)
+        hint = _COPIED * coincide([one for one, _, _ in guilty], self.p, self.q)
+        part = CandidateCause(Fault.UNPROTECTED, best[0], parts=events, hint=hint)
         others = float(np.median([max(one.spreads) for _, _, one in quiet]))
-        small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
-        if small:
+        small = max(best[2].spreads) * LARGE_RATIO < others and not any(best[2].constant)
+        if small or single_value:
             return [*found, part, *single]
         known = len(single) if not any(best[2].constant) else 1
         return [*found, *single[:known], part, *single[known:]]
@@ -384,6 +399,8 @@ class CandidateCauses:
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
             return found + self._categorical(best if broken else condition)
+        if condition.low == condition.high:
+            return found + self._categorical(condition)
         if self.event is not None and interleaved(one):
             found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
@@ -422,6 +439,9 @@ class CandidateCauses:
         low, high = sorted(one.spreads)
         ratio = max(high, 1e-300) / max(low, 1e-300)
         found: list[CandidateCause] = []
+        # a mixture, as of subsampling, spreads more widely where it is moved
+        mixture = is_curve(self.claim) and one.shift >= 0.5 * high
+        shifted = mixture or not one.crossing
         # about four standard errors of log
         error = 7.0 / math.sqrt(one.fewest)
         # noise below the grid of whole numbers, which may be truncated, has no spread of its own
@@ -429,15 +449,14 @@ class CandidateCauses:
         if spread and math.log(ratio) > max(math.log(_RATIO), error):
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
-            kind, shifted = Fault.DATA_DEPENDENT_SCALE, not one.crossing
-            facts = {"ratio": ratio}
+            kind, facts = Fault.DATA_DEPENDENT_SCALE, {"ratio": ratio}
             found = [CandidateCause(kind, first, second, facts=facts, qualified=shifted)]
-        moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO or not spread else None)
+        moved = self._moved(one, several, one.noise if ratio < LARGE_RATIO or not spread else None)
         if not found and not one.shift:
             return self._categorical(weighed[0])
-        if not one.crossing:
+        if shifted:
             return moved + found
-        after = int(ratio < _LARGE_RATIO and one.shift >= 0.5 * high)
+        after = int(ratio < LARGE_RATIO and one.shift >= 0.5 * high)
         return moved[:after] + found + moved[after:]
 
     def _moved(
@@ -453,7 +472,9 @@ class CandidateCauses:
             plain = CandidateCause(Fault.SHIFT, condition, facts={"shift": shift}, qualified=mixed)
             pair = [plain, replace(plain, kind=Fault.SCALE)]
             error = max(one.spreads) * math.sqrt(2 / one.fewest)
-            return pair if mixed or self._shift_first(one, shift, math.nan, error) else pair[::-1]
+            return (
+                pair if mixed or shift_first(one, self.pair, shift, math.nan, error) else pair[::-1]
+            )
         shift, error = one.moved(noise)
         many = 1
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
@@ -472,26 +493,8 @@ class CandidateCauses:
         covered = noise.scale * allowed
         facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
         kinds = (Fault.SHIFT, Fault.SCALE)
-        replaced = self.pair is not None and self.pair.relation is Relation.REPLACE_ONE
-        hint = _REPLACED if replaced and 1.9 < shift / covered < 2.1 else ""
+        hint = of_factor(self.pair, shift / covered)
         pair = [
             CandidateCause(kind, condition, noise=noise, facts=facts, hint=hint) for kind in kinds
         ]
-        return pair if self._shift_first(one, shift, covered, error) else pair[::-1]
-
-    def _shift_first(self, one: Numbers, shift: float, covered: float, error: float) -> bool:
-        """Whether the sensitivity is more likely wrong than the noise: only their ratio shows.
-
-        First is too little noise, unless the shift is larger than the sensitivity that the pair declares;
-        of records, and of dates, unless the shift that the noise covers is the plainer number.
-        """
-        if self.pair is None or not self._simple or one.part.unit:
-            sizes = [len(each) for each in self.pair or () if hasattr(each, "__len__")]
-            unit = DAY if one.part.unit else 1.0
-            return plainer(covered / unit, shift / unit, error / unit, sizes)
-        if self.pair.relation is Relation.SENSITIVITY_ONE:
-            return shift > 1.1
-        try:
-            return one.shift > 1.1 * abs(float(self.pair.first - self.pair.second))
-        except (TypeError, ValueError, OverflowError):
-            return False
+        return pair if shift_first(one, self.pair, shift, covered, error) else pair[::-1]

@@ -14,17 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
 from dpassay.diagnosis.candidate_causes import CATEGORIES, CandidateCause, CandidateCauses
-from dpassay.diagnosis.noise_fit import limits, one_sided, plug_in, shown
+from dpassay.diagnosis.noise_fit import is_curve, limits, median_shift, one_sided, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import told_apart
-from dpassay.privacy.claims import ApproximateDP, Claim, RenyiCurveDP, TradeoffDP
+from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.provenance import Guarantee
 from dpassay.privacy.relations import Pair
 from dpassay.privacy.tradeoff_claims import CHORDS
@@ -58,9 +57,17 @@ _NOT_WITNESS = "the witness event does not happen"
 #: Kinds of an event of which it is told whether it happens or not.
 _EITHER = (Fault.SUPPORT, Fault.DELTA, Fault.SCALE, Fault.SHIFT)
 #: What qualifies a spread where the quantile functions do not cross, and a shift that is not all.
-_ORDERED = "; one of several readings: a loss, or another function of shifted noise, spreads so too"
+_ORDERED = (
+    "; one of several readings: a loss, another function of shifted noise, or a mixture, as of "
+    "subsampling, spreads so too"
+)
 _MIXED = (
     " (the spread or the skewness changes too, as with subsampling or with scores of an attack)"
+)
+#: How the sentence begins where values of the inputs lie on different grids.
+_ON_GRIDS = (
+    "the outputs of the two inputs take different values in one range, consistent with multiples of "
+    "different numbers, as where a count is divided by an exact total: "
 )
 #: The hint where the claim is a curve.
 _ACCOUNTED = "; of an accountant's curve also the sampling rate, noise multiplier and steps"
@@ -160,7 +167,9 @@ class _Test:
         self.counts = i, n, j, m = self._counts(self.one.condition)
         of_event = self.one.event_alone and self.one.kind in _EITHER
         sided = one_sided(*sorted((i / n, j / m)))
-        self.on_both = of_event and self.one.kind in _EITHER[:2] and not sided
+        self.on_both = (
+            of_event and self.one.kind in _EITHER[:2] and not (sided or self.one.qualified)
+        )
         _, _, low, high = self._limits(self.counts)
         #: Whether it is told how often the event does not happen: these have the larger ratio.
         self.negated = of_event and low > high and high * (1 - high) > _LARGER * low * (1 - low)
@@ -214,13 +223,14 @@ class _Test:
     def _hint(self) -> str:
         """Where to look."""
         added = (self.one.hint + _ACCOUNTED * self._of_curve) * self.claimed
+        if self.one.kind is Fault.SUPPORT and self.one.qualified:
+            return self.one.hint
         return self.one.kind.hint + added
 
     @property
     def _of_curve(self) -> bool:
         """Whether the claim is a curve, and the cause may be one of its parameters."""
-        curve = isinstance(self.claim, (TradeoffDP, RenyiCurveDP))
-        return curve and self.one.kind in (Fault.SHIFT, Fault.SCALE)
+        return is_curve(self.claim) and self.one.kind in (Fault.SHIFT, Fault.SCALE)
 
     def _counts(
         self, condition: Condition, other: Condition | None = None
@@ -250,6 +260,8 @@ class _Test:
         what = one.condition.words
         if self.negated:
             what = f"not: {what}".replace("not: the witness event happens", _NOT_WITNESS)
+        if one.kind is Fault.SUPPORT and one.qualified:
+            what = _ON_GRIDS + what
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
         if one.kind is Fault.SUPPRESSION and one.condition.part.name != what:
@@ -297,8 +309,8 @@ class _Test:
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; no other number alone shows "
-                f"more than {symbol} ≥ {rounded_down(next_most)}"
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; no other number shows more than "
+                f"{symbol} ≥ {rounded_down(next_most)} by one threshold or value"
             )
             return said, most > self.claim.value
         listed = ", ".join(
@@ -348,6 +360,8 @@ class _Test:
             little = "consistent with too little noise"
             little += " or too large a sampling rate" * (one.qualified and self._of_curve)
             large = "the noise is too small to hide a shift of this size"
+            if one.qualified and self._of_curve:
+                large = "the shift is too large, or the noise is too small: draws do not tell which"
             return f"{moved}; {little if one.kind is Fault.SCALE else large}", False
         if one.kind is Fault.DELTA and self.claim.point is not None:
             epsilon = self.claim.point[0]
@@ -429,22 +443,6 @@ def _edges(values: FloatArray, width: float) -> FloatArray:
     if np.all(np.abs(gaps / step - np.rint(gaps / step)) < 1e-3):
         width, start = step * math.ceil(width / step), start - step / 2
     return start + width * np.arange(math.ceil((values[-1] - start) / width) + 1)
-
-
-def median_shift(x: FloatArray, y: FloatArray, level: float) -> float:
-    """A lower limit of the distance of two medians, from order statistics: exact at every sample size.
-
-    x₍ᵣ₎ is above the median only if at most r − 1 draws are at or below that: with probability
-    P(Bin(n, ½) ≤ r − 1) at most. Both sides have a limit below and above, at level/4 each.
-    """
-    ends = []
-    for side in (np.sort(x[~np.isnan(x)]), np.sort(y[~np.isnan(y)])):
-        r = math.floor(bdtrik(level / 4, side.size, 0.5)) if side.size > 1 else 0
-        if r < 1:
-            return 0.0
-        ends.append((side[r - 1], side[-r]))
-    (x0, x1), (y0, y1) = ends
-    return float(max(y0 - x1, x0 - y1, 0.0))
 
 
 def belief(

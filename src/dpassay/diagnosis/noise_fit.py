@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import bdtrik, ndtr
 
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.bounds import clopper_pearson
 from dpassay.diagnosis.parts import Condition, Part
-from dpassay.privacy.claims import Claim, GaussianDP
+from dpassay.privacy.claims import Claim, GaussianDP, RenyiCurveDP, TradeoffDP
+from dpassay.privacy.relations import Pair, Relation
 from dpassay.rootfinding import bisect
 from dpassay.rounding import number
 
@@ -36,6 +37,21 @@ _DIFFERENT = 4.0
 _END = 0.05
 #: An output occurs on one side only if it is so much rarer on the other.
 _NEVER = 0.01
+#: Values from which on repeated ones are compared, and from which on those of one side suffice.
+_FEW_VALUES, _MANY_VALUES = 8, 20
+#: The share of the values of a side that the other one does not have.
+_OWN = 0.1
+#: Spreads differ so much that a grid may follow them.
+LARGE_RATIO = 1.5
+#: The hint where a claim about replacing a record fails by a factor near 2.
+_REPLACED = (
+    "; the factor is near 2: noise for adding or removing a record covers a shift of Δ, and replacing "
+    "one takes 2Δ where it may change a sum by as much"
+)
+#: An event that shows so much more than another one is a cause of its own.
+MORE = 1.1
+#: Numbers that differ by this part, at most, do so in their last bits; and bits of short floats.
+_LAST_BITS, _SHORT = 3e-7, 12
 #: Numbers are about the same up to this part, and far larger from this factor on.
 _NEAR, _FAR_LARGER = 0.05, 3
 #: Seconds of a day, the grid of dates without a time.
@@ -218,6 +234,16 @@ class Numbers:
         top = int(np.argmax(found))
         return Condition(self.part, low=float(thresholds[top])), float(found[top])
 
+    def best_value(self, claim: Claim) -> tuple[Condition, float]:
+        """The value that shows more of the most frequent ones of the sides, and how much."""
+        each = [Condition(self.part, value, value) for value, _ in self.modes]
+        return max(((one, self.weigh(one, claim)) for one in each), key=lambda one: one[1])
+
+    def best_event(self, claim: Claim) -> tuple[Condition, float]:
+        """The threshold that shows most, or a value that comes back and shows more, and how much."""
+        threshold, value = self.best(claim), self.best_value(claim)
+        return value if value[1] > MORE * threshold[1] and not any(self.constant) else threshold
+
     def beyond_ends(self) -> list[Condition]:
         """What lies beyond a sharp end of one side: where noise is truncated, or outputs are clamped."""
         found = []
@@ -232,6 +258,24 @@ class Numbers:
             if other[0] < low and np.count_nonzero(side <= low + zone) >= least:
                 found.append(Condition(self.part, high=low))
         return found
+
+    @cached_property
+    def on_other_grids(self) -> bool:
+        """Whether the sides have values of their own in one range, by more than the last bits.
+
+        Multiples of different numbers do. Not floats of half precision or less, whose grid follows
+        their size; nor sides with different spreads, whose grid may follow the scale of the noise.
+        """
+        sizes = [float(np.abs(c).mean()) for c in self.centred]  # spreads jump on a coarse grid
+        if not interleaved(self) or max(sizes) > LARGE_RATIO * min(sizes):
+            return False
+        first, second = map(np.unique, self.sides)
+        own = np.setdiff1d(first, second)
+        above = np.searchsorted(second, own).clip(1, second.size - 1)
+        nearest = np.minimum(np.abs(own - second[above - 1]), np.abs(own - second[above]))
+        mantissas = np.frexp(self.values)[0] * 2.0**_SHORT
+        coarse = np.median(nearest) > _LAST_BITS * np.abs(self.values).max()
+        return bool(coarse and not np.array_equal(mantissas, np.rint(mantissas)))
 
     @cached_property
     def same_noise(self) -> bool:
@@ -303,13 +347,14 @@ def _plainness(value: float, sizes: Sequence[int], tolerance: float = 0.05) -> i
 
 def interleaved(one: Numbers) -> bool:
     """Whether repeated numbers that are not whole differ between the sides, but not their range."""
-    if one.whole or not 20 <= one.values.size <= 0.1 * sum(side.size for side in one.sides):
+    many = sum(side.size for side in one.sides)
+    if one.whole or not _FEW_VALUES <= one.values.size <= 0.1 * many:
         return False
+    apart = []
     for side, other in (one.sides, one.sides[::-1]):
         inner = side[(side >= other[0]) & (side <= other[-1])]
-        if inner.size > 0.5 * side.size and np.mean(~np.isin(inner, other)) > 0.1:
-            return True
-    return False
+        apart.append(inner.size > 0.5 * side.size and np.mean(~np.isin(inner, other)) > _OWN)
+    return any(apart) if one.values.size >= _MANY_VALUES else all(apart)
 
 
 def plainer(covered: float, shift: float, error: float, sizes: Sequence[int]) -> bool:
@@ -323,6 +368,59 @@ def plainer(covered: float, shift: float, error: float, sizes: Sequence[int]) ->
         return observed < 2
     plain = _plainness(covered, sizes)
     return plain > observed or (plain == observed > 0 and shift > _FAR_LARGER * covered)
+
+
+def shift_first(
+    one: Numbers, pair: Pair | None, shift: float, covered: float, error: float
+) -> bool:
+    """Whether the sensitivity is more likely wrong than the noise: only their ratio shows.
+
+    First is too little noise, unless the shift is larger than the sensitivity that the pair declares;
+    of records, and of dates, unless the shift that the noise covers is the plainer number.
+    """
+    sizes = [len(each) for each in pair or () if hasattr(each, "__len__")]
+    if pair is None or sizes or one.part.unit:
+        unit = DAY if one.part.unit else 1.0
+        return plainer(covered / unit, shift / unit, error / unit, sizes)
+    if pair.relation is Relation.SENSITIVITY_ONE:
+        return shift > 1.1
+    try:
+        return one.shift > 1.1 * abs(float(pair.first - pair.second))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def median_shift(x: FloatArray, y: FloatArray, level: float) -> float:
+    """A lower limit of the distance of two medians, from order statistics: exact at every sample size.
+
+    x₍ᵣ₎ is above the median only if at most r − 1 draws are at or below that: with probability
+    P(Bin(n, ½) ≤ r − 1) at most. Both sides have a limit below and above, at level/4 each.
+    """
+    ends = []
+    for side in (np.sort(x[~np.isnan(x)]), np.sort(y[~np.isnan(y)])):
+        r = math.floor(bdtrik(level / 4, side.size, 0.5)) if side.size > 1 else 0
+        if r < 1:
+            return 0.0
+        ends.append((side[r - 1], side[-r]))
+    (x0, x1), (y0, y1) = ends
+    return float(max(y0 - x1, x0 - y1, 0.0))
+
+
+def within_errors(facts: Mapping[str, float]) -> bool:
+    """Whether noise covers a shift within two standard errors of the shift and of the scale.
+
+    The scale has half the relative error of the shift, in scales: 1 / √(2 n) against √(2 / n).
+    """
+    if "protected shift" not in facts:
+        return False
+    error, covered = facts["error of the shift"], facts["protected shift"]
+    return facts["shift"] - covered <= 2 * math.hypot(error, covered * error / facts["scale"] / 2)
+
+
+def of_factor(pair: Pair | None, factor: float) -> str:
+    """What is added to a hint where the shift is so many times what the noise covers."""
+    replaced = pair is not None and pair.relation is Relation.REPLACE_ONE
+    return _REPLACED if replaced and 1.9 < factor < 2.1 else ""
 
 
 def one_noise(several: Sequence[Numbers], claim: Claim) -> bool:
@@ -341,6 +439,11 @@ def one_noise(several: Sequence[Numbers], claim: Claim) -> bool:
         return True
     same = np.ptp(np.log(scales)) < _NEAR + 4 / math.sqrt(min(one.fewest for one in several))
     return bool(same and np.any(used < 1 - 2 * _NEAR - 2 * error))
+
+
+def is_curve(claim: Claim) -> bool:
+    """Whether a claim is a curve, as accountants give it, mostly of a subsampled mechanism."""
+    return isinstance(claim, (TradeoffDP, RenyiCurveDP))
 
 
 def one_sided(low: float, high: float) -> bool:

@@ -273,6 +273,12 @@ def witnessed(event: Event) -> Condition:
     return Condition(part, 1, 1, "", "the witness event happens")
 
 
+def coincide(events: Sequence[Condition], p: Outputs, q: Outputs) -> bool:
+    """Whether several events happen in the same outputs."""
+    held = np.array([np.concatenate([one.holds(p), one.holds(q)]) for one in events])
+    return len(held) > 1 and bool(held.all(axis=0).sum() > 0.9 * held.sum(axis=1).min())
+
+
 def in_bits(event: Event) -> Condition:
     """That an event of the floating-point representation happens, which is not the witness."""
     part = Part("the bits", "", lambda outputs: event.holds(outputs).astype(float))

@@ -159,7 +159,7 @@ class Explanation(Record):
         if self.confidence is None:
             return str(self.guarantee)
         sure = level(self.confidence)
-        cause = self.kind in _GUESSES
+        cause = self.kind in _GUESSES or "consistent with" in self.sentence
         return f"{self.guarantee} bounds, with confidence {sure}" + "; the cause is a guess" * cause
 
     def __str__(self) -> str:
@@ -193,10 +193,10 @@ class Belief(Record):
         happens = "happens" if self.happens else "does not happen"
         which = "first" if self.first else "second"
         return (
-            f"suppose that both inputs are equally likely at first. If the witness event {happens}, the "
-            f"{which} input has probability at least {rounded_down(100 * self.posterior)}%. On the "
-            f"{which} input it {happens} in at least {rounded_down(100 * self.frequency)}% of the "
-            f"releases, and for that the claim allows a probability of {rounded_up(self.allowed, 100)}% "
+            "whoever held both inputs for equally likely (50%) and sees that the witness event "
+            f"{happens} may hold the {which} for at least {rounded_down(100 * self.posterior)}% likely; "
+            f"the claim allows at most {rounded_up(self.allowed, 100)}%. On that input the event "
+            f"{happens} in at least {rounded_down(100 * self.frequency)}% of the releases "
             f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 
