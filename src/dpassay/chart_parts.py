@@ -16,10 +16,13 @@ Line: TypeAlias = tuple[FloatArray, FloatArray]
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 #: What follows the name of the part of a line that the draws do not support.
 UNRELIABLE = ", not reliable"
+#: An estimate of δ(ε), which is drawn with less weight than what is certified.
+ESTIMATED_DELTA = "estimate (too large where δ is near 0)"
 #: Colour and dash of lines that mean the same in every chart.
 _ROLES = {
     "estimate": (0, 0),
     f"estimate{UNRELIABLE}": (0, 2),
+    ESTIMATED_DELTA: (4, 2),
     "claimed": (1, 1),
     "certified": (2, 2),
     "certified from below": (2, 2),

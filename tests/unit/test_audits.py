@@ -203,9 +203,18 @@ def test_a_time_budget_is_measured_out_before_the_draws():
 def test_details_bring_a_profile(seed):
     verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), n=8000, details=True, rng=seed)
     assert verdict.profile.epsilon == pytest.approx(1.0, abs=0.35)
-    assert verdict.profile.about.n == (2000, 2000)
+    assert verdict.profile.about.n == (8000, 8000)
     verdict.chart()
     verdict.profile.chart()
+
+
+def test_the_estimates_of_a_report_are_those_of_all_draws(seed):
+    """With a quarter of them δ(ε) is far above the claimed curve where the claim is true."""
+    draws = np.random.default_rng(seed).laplace([[0], [500]], 500, (2, 5000)).round(2)
+    verdict = dp.audit(dp.from_samples(*draws), claim="eps=1", details=True, rng=seed)
+    alone = dp.estimate(dp.from_samples(*draws), rng=seed)
+    assert verdict.profile.spectrum.y.tolist() == alone.spectrum.y.tolist()
+    assert verdict.profile.delta(1.25) < 0.02
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.learning.event_selection import _MARGIN_BOUND, _MARGIN_Z, EventCriterion, _event
@@ -156,3 +157,19 @@ def test_an_event_of_a_score_is_listed_where_outputs_are_few(seed):
             assert np.array_equal(verdict.witness.event.holds(rows), named)
             listed += 1
     assert listed > 0
+
+
+def test_a_rare_key_beside_a_count_is_found(seeds):
+    """The count has the claimed ε; a key that is in 0.8 % of the outputs on one input only breaks it."""
+
+    def release(data, size, rng):
+        noise = rng.geometric(1 - np.exp(-0.7), size) - rng.geometric(1 - np.exp(-0.7), size)
+        rare = (rng.random(size) < 0.008) & (data == 0)
+        warning = {"warning": "small cell"}
+        return [
+            {"count": int(k)} | (warning if w else {})
+            for k, w in zip(data + noise, rare, strict=True)
+        ]
+
+    found = [dp.audit(release, (0, 1), "eps=0.7", n=3000, rng=s).violated for s in seeds[:30]]
+    assert sum(found) >= binom.ppf(1e-3, 30, 0.87)  # .57 where keys are combined with values

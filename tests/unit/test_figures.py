@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.chart_parts import ESTIMATED_DELTA
 from dpassay.report import figures, output_figures
 from dpassay.report.output_figures import _places, losses
 
@@ -28,14 +29,14 @@ def test_the_claimed_delta_is_the_conjugate_of_the_claimed_curve(claim):
         1 - claim.tradeoff(alpha) - np.exp(epsilon)[:, None] * alpha, axis=1, initial=0.0
     )
     drawn = figures.spectrum("k", dp.Spectrum(epsilon, np.zeros(9)), claim)
-    assert tuple(drawn.columns) == ("ε", "δ, estimate", "δ, claimed")
+    assert tuple(drawn.columns) == ("ε", f"δ, {ESTIMATED_DELTA}", "δ, claimed")
     assert [float(row[2]) for row in drawn.rows] == pytest.approx(by_search, abs=1e-3)
 
 
 def test_a_claim_about_one_order_of_the_pair_has_no_delta_for_both():
     claim = dp.TradeoffDP([(0, 1), (0.4, 0.2), (1, 0)], ordered=True)
     drawn = figures.spectrum("k", dp.Spectrum(np.linspace(0, 1, 5), np.zeros(5)), claim)
-    assert tuple(drawn.columns) == ("ε", "δ, estimate")
+    assert tuple(drawn.columns) == ("ε", f"δ, {ESTIMATED_DELTA}")
 
 
 def test_bounds_behind_a_figure_are_rounded_to_the_safe_side():

@@ -293,7 +293,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
     assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
-    assert "with probability 0.9 by the best attack that this ε allows" in str(verdict)
+    assert "with probability 0.9, if scores told the coins as well as this ε allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
     assert f"ε ≥ {rounded_down(blind.certified.ceiling)}" in blind.blind
@@ -833,7 +833,7 @@ def test_a_curve_is_as_blind_as_the_gaussian_claim_that_it_is():
         scores = coins + rng.normal(size=m)
         found = [dp.one_run(scores, coins, claim=c, rng=0) for c in (curve, dp.GaussianDP(1.0))]
         assert [bool(one.blind) for one in found] == [blind, blind]
-    assert "Gaussian scores of μ = " in str(found[0])
+    assert "Gaussian scores with means μ = " in str(found[0])
     with pytest.raises(InvalidInput, match='write claim="eps=3, delta=1e-06"'):
         dp.one_run(scores, coins, claim=3.0, delta=1e-6)
     with pytest.raises(InvalidInput, match='write "eps=3.0", or "eps=3.0, delta=1e-5"'):
@@ -879,7 +879,7 @@ def test_the_mu_that_would_be_detected_is_not_called_a_gap():
         assert bool(verdict.blind) == blind
         assert verdict.smallest_detectable is None
         assert "gap = " not in str(verdict.view())
-        assert "allows about μ = 1, at ε = " in str(verdict)
+        assert "allows about μ = 1 at ε = " in str(verdict)
 
 
 def test_a_curve_with_one_strict_point_is_compared_by_it():

@@ -235,6 +235,11 @@ def test_a_function_that_is_not_its_own_inverse_is_noted(seed):
     assert not dp.TradeoffDP.from_delta(dp.GaussianDP(1.0).delta_at).notes
 
 
+def test_points_in_two_lists_are_refused_with_the_form_they_take():
+    with pytest.raises(InvalidInput, match="as pairs"):
+        dp.TradeoffDP(np.array([0.0, 0.2, 1.0]), np.array([1.0, 0.2, 0.0]))
+
+
 def test_points_claim_chords_and_say_so():
     points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
     claimed = dp.TradeoffDP(points)

@@ -245,3 +245,5 @@ def test_a_long_event_is_shortened_where_it_is_an_example():
     assert long.alike.startswith('an event like "0 ≤ output < 0.5 or 1 ≤ output < 1.5 or ')
     assert len(long.alike) < 100
     assert long.alike.endswith(' …"')
+    terms = " + ".join(f"0.116285{k}·(column {k} − 1419)" for k in range(4))
+    assert replace(found, detectable_on=f"-0.93 + {terms} ≥ 0.2").alike == "an event of this score"

@@ -30,6 +30,7 @@ from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
+from dpassay.diagnosis.parts import joined
 from dpassay.errors import InvalidInput
 from dpassay.learning.separation import evenest_share, separates
 from dpassay.notions.all_notions import profile_of
@@ -122,8 +123,8 @@ def audit(
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
     seconds      time to spend, in place of n: a pilot measures the mechanism, and how many draws test
                  is fixed before the first of them
-    details      also estimate every notion from the training draws, for charts and reports; "violation"
-                 does so only where the claim is refuted
+    details      also estimate every notion, for charts and reports; "violation" does so only where the
+                 claim is refuted
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
     >>> import dpassay as dp, numpy as np
@@ -150,7 +151,7 @@ def audit(
         for choice, counted in zip(choices, seen, strict=True)
     ]
     if details:
-        verdicts = _detailed(verdicts, choices, details == "violation")
+        verdicts = _detailed(verdicts, choices, seen, details == "violation")
     return Verdicts(verdicts) if several(claim) else verdicts[0]
 
 
@@ -175,23 +176,26 @@ def refutes(
 
 
 def _detailed(
-    verdicts: Sequence[Verdict], choices: Sequence[Selection], refuted: bool
+    verdicts: Sequence[Verdict],
+    choices: Sequence[Selection],
+    seen: Sequence[Counted],
+    refuted: bool,
 ) -> list[Verdict]:
-    """The verdicts with every notion of their pair, estimated once; or only those that are violations."""
-    profiles: dict[int, Profile] = {}
+    """The verdicts, or those that are violations, with every notion, by all draws that were kept."""
+    profiles: dict[int, tuple[Profile, Batch]] = {}
     out = []
-    for verdict, choice in zip(verdicts, choices, strict=True):
+    for verdict, choice, counted in zip(verdicts, choices, seen, strict=True):
         if refuted and not verdict.violated:
             out.append(verdict)
             continue
         key = id(choice.source)
         if key not in profiles:
-            profiles[key] = profile_of(choice.source, choice.learner)
-        found = profiles[key]
+            batch = choice.learner.batch.with_more(joined(counted.kept))
+            profiles[key] = profile_of(choice.source, choice.learner.on(batch)), batch
+        found, batch = profiles[key]
         event = verdict.witness.event if verdict.witness is not None else None
         score = event.score_function if event is not None else None
         if event is not None and score is not None and score.feature is not None:
-            batch = choice.learner.batch  # the values of the feature are what shows
             shown = feature_curve(score, batch.p, batch.q, event.holds_feature)
             found = replace(found, loss=shown)
         out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))

@@ -34,8 +34,9 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Progress
 
 #: Simulated audits, round after round, each with the draws that the rounds before suggest, and by which
-#: factor these may change: a round in which all audits refute says little on how many draws would do.
-_ROUNDS, _STEP = (40, 80, 160, 320), 2.5
+#: factor these may change: a round in which all audits refute says little on how many draws would do. The
+#: power of a plan has a standard error of about 0.3/√(all audits), .008.
+_ROUNDS, _STEP = (40, 120, 400, 800), 2.5
 #: A search for the draws to begin with: the fewest, a factor, audits for each, and how many refute then.
 _FEWEST, _FACTOR, _TRIED, _REFUTED = 32, 4, 8, 5
 #: How far the search goes beyond the draws that a pilot or a formula suggests.

@@ -108,7 +108,8 @@ def _run(
         say(f"ended by signal {came[-1]}")
         status = 128 + came[-1]
     if os.getpid() == me:
-        os.write(report, bytes([status]))
+        with contextlib.suppress(BrokenPipeError):  # the parent was killed
+            os.write(report, bytes([status]))
     for one in signals:
         signal.signal(one, signal.SIG_DFL)  # the interpreter's shutdown needs no handlers
     return status

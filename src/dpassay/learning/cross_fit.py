@@ -46,6 +46,8 @@ ON_CELLS = ("kde", "polynomial")
 _TABLES = ("lowest bit", "bits", "characters", "parity")
 #: Scores of the floating-point representation.
 _BITS = ("lowest bit", "bits")
+#: The score of which keys or cells an output has, whatever their numbers.
+_STRUCTURE = ("structure",)
 #: Text of more different values than this is split into characters.
 _TEXTS = 20
 #: Vectors of more numbers than these, unless integers, have no named features.
@@ -79,6 +81,8 @@ def candidates(training: Training) -> list[str]:
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
         names.append("categories")
+    if 1 < len(training.p.outputs.structures) <= min(_TEXTS, len(layout) - 1):
+        names += _STRUCTURE
     narrow = width <= _WIDE or _whole_numbers(training)
     if not collections and ((many and width > 2 and narrow) or _parted(training)):
         names.append("feature")  # before combinations: a witness of one feature is easier to read
@@ -214,10 +218,14 @@ class CrossFit:
         return [self.loss]
 
     @cached_property
-    def families(self) -> tuple[list[int], list[int]]:
-        """The candidates that score values, and those that score representations beside them."""
-        bits = [k for k, name in enumerate(self.names) if self._auto and name in _BITS]
-        return [k for k in range(len(self.names)) if k not in bits], bits
+    def families(self) -> tuple[list[int], list[int], list[int]]:
+        """The candidates that score values, and beside them representations, and structures."""
+        bits, structures = (
+            [k for k, name in enumerate(self.names) if self._auto and name in names]
+            for names in (_BITS, _STRUCTURE)
+        )
+        values = [k for k in range(len(self.names)) if k not in (*bits, *structures)]
+        return values, bits, structures
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
@@ -316,7 +324,7 @@ class CrossFit:
     def in_sample(self, index: int) -> bool:
         """Whether a candidate is judged by the draws it is fitted to, which only set its order."""
         few = self.names[index] == "categories" and len(self.training.layout) <= _FEW
-        return few or self.names[index] == "lowest bit"
+        return few or self.names[index] in (*_STRUCTURE, "lowest bit")
 
     def parametric(self, index: int) -> bool:
         """Whether a candidate is a model with few parameters, whose log-odds are smooth far out."""

@@ -121,26 +121,29 @@ class SelectedEvent:
 def select_events(learner: CrossFit, criterion: EventCriterion) -> list[SelectedEvent]:
     """The best event among all scores, and further ones where they predict more.
 
-    Values and floating-point representations are two questions. Where the second may have the larger
-    answer, its events share the error probability, or take it all where they are certain to.
+    Values, floating-point representations and structures are questions by themselves. Where a later one
+    may have the larger answer, its events share the error probability, or take it all where they are
+    certain to. Structures are few, so that their optimistic bound is hardly too large and is compared
+    with the conservative one of the values.
     """
-    values, bits = learner.families
+    values, bits, structures = learner.families
     found = [
         replace(one, event=_as_list(learner, one)) for one in _events(learner, criterion, values)
     ]
-    if not any(learner.scores(index) is not None for index in bits):
-        return found
-    rule = _OPTIMISTIC[-1]
+    rule, conservative = _OPTIMISTIC[-1], found[0].threshold.bound
     optimistic = replace(criterion, gamma=criterion.gamma / 2, caution=rule.caution)
-    known, other = (
-        _best(learner, optimistic, family)[1].largest.bound for family in (values, bits)
-    )
-    if other <= rule.gain * known:
-        return found
-    of_bits = _events(learner, criterion, bits)
-    if of_bits[0].threshold.bound > known:
-        return of_bits
-    return [replace(one, share=one.share / 2) for one in (*found, *of_bits)]
+    for family in (bits, structures):
+        if not any(learner.scores(index) is not None for index in family):
+            continue
+        known, other = (
+            _best(learner, optimistic, each)[1].largest.bound for each in (values, family)
+        )
+        if other <= rule.gain * (known if family is bits else conservative):
+            continue
+        own = _events(learner, criterion, family)
+        alone = own[0].threshold.bound > known
+        found = own if alone else [replace(one, share=one.share / 2) for one in (*found, *own)]
+    return found
 
 
 def _events(

@@ -171,9 +171,9 @@ def one_run(
         compared, where = gaussian_allowed(tested, beside)
         if not violated and math.isfinite(detectable):
             notes.append(
-                f"Gaussian scores of μ = {number(detectable)} (AUC {_auc(detectable):.3g}) would be "
-                "detected with probability 0.9; the claimed curve allows about μ = "
-                f"{number(compared.mu)}, at {where}"
+                f"Gaussian scores with means μ = {number(detectable)} apart (AUC {_auc(detectable):.3g}) "
+                "would refute the claim with probability 0.9; the claimed curve allows about μ = "
+                f"{number(compared.mu)} at {where}"
             )
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(compared, detectable)

@@ -344,7 +344,13 @@ class KeyedDraws:
 
 
 def learn(
-    p: Outputs, q: Outputs, *, whole: bool = False, thorough: bool = False, smooth: bool = False
+    p: Outputs,
+    q: Outputs,
+    *,
+    whole: bool = False,
+    thorough: bool = False,
+    smooth: bool = False,
+    atoms: bool = True,
 ) -> tuple[Layout, KeyedDraws, KeyedDraws]:
     """Find the keys from draws of both sides; and those draws, sorted into them.
 
@@ -370,7 +376,10 @@ def learn(
         numbers, rest = _numbers_of((p[:look], q[:look]), code)
         if not len(numbers):
             numbers, rest = _numbers_of((p, q), code)
-        part = _part(template, numbers, rest, whole, smooth)
+        width = numbers.shape[1]
+        part = Part(template, (np.zeros(0),) * width, (True,) * width)
+        if atoms:
+            part = _part(template, numbers, rest, whole, smooth)
         if p.is_plain and part.space == 1 and all(part.open):  # numbers without atoms
             layout = Layout((part,), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)

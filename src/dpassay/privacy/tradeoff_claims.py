@@ -83,6 +83,10 @@ class TradeoffDP(Claim):
     largest: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
+        if np.ndim(self.gap):
+            raise InvalidInput(
+                "gap is one number: give the points of the curve as pairs [(α, β), …], or a function"
+            )
         self._set(gap=checks.real("gap", self.gap, at_least=0.0))
         self._set(directional=checks.flag("ordered", self.ordered))
         if not isinstance(self.f, TradeoffCurve):

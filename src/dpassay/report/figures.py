@@ -15,7 +15,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.one_run_test import Guessed, lower_bound
 from dpassay.bounds.ordering import Counts
-from dpassay.chart_parts import Line
+from dpassay.chart_parts import ESTIMATED_DELTA, Line
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
@@ -133,8 +133,8 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         )
         if curve is not None and box[3] < float(curve(min(box[1], 1.0))):
             caption.append(
-                "The witness lies below the estimated curve: the estimates here, made from training "
-                "draws and one score, miss what it shows. The mechanism is less private than they say."
+                "The witness lies below the estimated curve: the estimates here, made from one "
+                "score, miss what it shows. The mechanism is less private than they say."
             )
         often = point[0], 1 - point[1]
         if max(often) < _CORNER or min(often) > 1 - _CORNER:
@@ -208,7 +208,7 @@ def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list
 
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
-    lines: dict[str, Line] = {"estimate": (found.x, found.y)}
+    lines: dict[str, Line] = {ESTIMATED_DELTA: (found.x, found.y)}
     caption = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
     point = band = None
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
@@ -297,8 +297,8 @@ def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
     if isinstance(result, Verdict) and result.claim.point is None:
         spread += " These are the guesses that bound ε; the witness may count others."
         curved = (
-            " The claim is a curve and is refuted as a whole. The event that refutes it may show a small "
-            "ε, so the claimed line can lie above the certified one."
+            " The claim is a curve and is refuted as a whole. That need not certify more than the "
+            "claimed ε at any one δ, so the claimed line can lie above the certified one."
         ) * result.violated
     if any(row[3] for row in found.scores.guessed):
         spread += (

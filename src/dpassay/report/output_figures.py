@@ -19,7 +19,7 @@ from dpassay.report.figures import Figure, Rows, figure, some
 from dpassay.results.explanations import Explanation
 from dpassay.rounding import number
 
-#: Outputs that fewer training draws have, on the two inputs together, are rare: their ratio is noise.
+#: Outputs that fewer draws have, on the two inputs together, are rare: their ratio is noise.
 _RARE = 50
 #: Cells of the axis within which draws are counted for that.
 _CELLS = 50
@@ -58,7 +58,7 @@ def losses(key: str, curve: LossCurve, event: Event | None, draws: int = 0) -> l
     densities = figure(
         f"{key}-densities",
         "Output densities",
-        "The distribution of the outputs on the two inputs, estimated from the training draws. "
+        "The distribution of the outputs on the two inputs, estimated from the draws. "
         f"{2 * _TAIL:.1%} of the outputs are beyond the ends of the axis.{note}",
         "Densities of the outputs on the first and the second input",
         partial(charts.densities, x, p, q, event=shaded, part=part),
@@ -109,7 +109,7 @@ def _discrete_losses(
     masses = figure(
         f"{key}-masses",
         title,
-        f"How often {what} on the two inputs, estimated from the training draws.{note}",
+        f"How often {what} on the two inputs, estimated from the draws.{note}",
         f"How often {what} on the first and the second input",
         partial(charts.masses, labels, p, q, **shade),
         (columns, rows),
@@ -127,7 +127,7 @@ def _discrete_losses(
         "Estimated absolute privacy loss of each output",
         partial(charts.mass_loss, *(labels, p, q, ell), **shade, rare=rare.tolist()),
         (
-            [*first, "|log p/q|", "training draws"],
+            [*first, "|log p/q|", "draws"],
             [[*cells[k], number(float(abs(ell[k]))), f"{often[k]:,.0f}"] for k in shown],
         ),
         hover=False,

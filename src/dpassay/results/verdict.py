@@ -36,6 +36,8 @@ from dpassay.tables import Shown, Status, as_html, as_text, write_report
 
 _COLUMNS = ("claim", "result", "certified", "p-value", "witness")
 
+#: Characters of an event that is named as an example.
+_LONG = 80
 #: What is taken to show a divergence, of which an event shows a part.
 GAUSSIAN = "Gaussian noise"
 
@@ -74,7 +76,7 @@ class Verdict(Shown):
     #: What was learned before the test: the estimated curve, and the point that was tested.
     curve: TradeoffCurve | None = field(default=None, repr=False)
     point: TradeoffPoint | None = field(default=None, repr=False)
-    #: Every notion of the pair that was tested, estimated from the training draws.
+    #: Every notion of the pair that was tested, estimated from the draws.
     profile: Profile | None = field(default=None, repr=False)
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
@@ -186,8 +188,8 @@ class Verdict(Shown):
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (
-                f" by the best attack that this {self.claim.symbol} allows. Scores of trained models "
-                "reveal less; dpassay plan --canaries simulates audits with the AUC of yours"
+                f", if scores told the coins as well as this {self.claim.symbol} allows. Scores of "
+                "trained models tell less; dpassay plan --canaries simulates audits with the AUC of yours"
             )
         else:
             about = "≈" if self.detectable_on == GAUSSIAN else "="
@@ -207,8 +209,12 @@ class Verdict(Shown):
     @property
     def alike(self) -> str:
         """Events like the one that `smallest_detectable` is about, in words."""
+        if (
+            len(self.detectable_on) > _LONG and "·" in self.detectable_on
+        ):  # a sum: a part says nothing
+            return "an event of this score"
         event = (
-            f'"{shorten(self.detectable_on, 80, placeholder=" …")}"'
+            f'"{shorten(self.detectable_on, _LONG, placeholder=" …")}"'
             if self.detectable_on
             else "this"
         )

@@ -85,8 +85,8 @@ class Witness(Record):
             return ""
         i, n, j, m = self.in_all_rows
         return (
-            f"in all rows: {i:,} of {n:,} and {j:,} of {m:,}; tested: {self.n_p:,} and "
-            f"{self.n_q:,} rows, which did not choose the event"
+            f"in all rows: {i:,} of {n:,} and {j:,} of {m:,}; the test is on {self.n_p:,} and "
+            f"{self.n_q:,} of them; the others chose the event"
         )
 
     def __str__(self) -> str:

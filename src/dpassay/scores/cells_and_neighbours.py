@@ -104,12 +104,12 @@ class DyadicScore(KeyedScore):
 
     @classmethod
     def fit(cls, training: Training, name: str) -> DyadicScore:
-        """ "dyadic", or "ranks": a polynomial in the normal scores; or "categories": keys alone."""
+        """ "dyadic", or "ranks": a polynomial in the normal scores; or keys alone."""
         layout, n = training.layout, training.sizes
         counts = training.p.counts(), training.q.counts()
         levels = log_ratio(*counts, n)
         cells: dict[int, Cells] = {}
-        if name == "categories":
+        if name in ("categories", "structure"):
             keys = levels[:-1]
             if keys.size and np.ptp(keys) == 0.0:  # none leads: any order, or all were one event
                 levels = levels + _PARTED * np.arange(levels.size)

@@ -23,6 +23,7 @@ NAMES = (
     "dyadic",
     "ranks",
     "categories",
+    "structure",
     "knn",
     "discriminant",
     "linear",
@@ -60,6 +61,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Score:
             return GridScore.named(loss, training.cell_counts)
         case "dyadic" | "categories" | "ranks":
             return DyadicScore.fit(training, loss)
+        case "structure":
+            return DyadicScore.fit(training.of_structures(), loss)
         case "knn":
             return KnnScore.fit(training)
         case "discriminant" | "linear" | "logistic" | "products":

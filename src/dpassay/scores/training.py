@@ -268,6 +268,11 @@ class Training:
         _, p, q = learn(batch.p, batch.q, thorough=thorough, smooth=smooth)
         return cls(p, q, pair=pair)
 
+    def of_structures(self) -> Training:
+        """The same draws, sorted by their structure alone: all numbers are free."""
+        _, p, q = learn(self.p.outputs, self.q.outputs, atoms=False)
+        return Training(p, q)
+
     @property
     def layout(self) -> Layout:
         return self.p.layout
