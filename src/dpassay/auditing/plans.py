@@ -87,7 +87,7 @@ def plan(
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
-    83
+    88
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
     169
     >>> found = dp.plan(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", pilot=2000)

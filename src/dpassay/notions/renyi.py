@@ -401,9 +401,10 @@ def _warnings(points: Sequence[Point], loss: GridScore, swaps: tuple[bool, ...])
     held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:
         return notes
+    most = max(p.floored for p in held)
     return (
-        f"the value at {_named(p.order for p in held)} may be too small or too large: up to "
-        f"{max(p.floored for p in held):.1%} of the integral comes from outputs too rare for a density "
+        f"the value at {_named(p.order for p in held)} may be {'far ' * (most > 0.5)}too small, or too "
+        f"large: up to {most:.1%} of the integral comes from outputs too rare for a density "
         "estimate, where the floor lowers the value and noise raises it. If some outputs occur on one "
         "input only, the true value is ∞. Take more draws, or use "
         "dp.renyi.lower_bound(…, method=dp.renyi.Variational())",
