@@ -17,7 +17,7 @@ _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 #: What follows the name of the part of a line that the draws do not support.
 UNRELIABLE = ", not reliable"
 #: An estimate of δ(ε), which is drawn with less weight than what is certified.
-ESTIMATED_DELTA = "estimate (too large where δ is near 0)"
+ESTIMATED_DELTA = "estimated δ"
 #: Colour and dash of lines that mean the same in every chart.
 _ROLES = {
     "estimate": (0, 0),

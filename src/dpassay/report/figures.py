@@ -209,7 +209,9 @@ def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
     lines: dict[str, Line] = {ESTIMATED_DELTA: (found.x, found.y)}
-    caption = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
+    caption = [
+        "The smallest δ for which (ε, δ)-DP holds, by ε. The estimate is too large where δ is near 0."
+    ]
     point = band = None
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
