@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -97,14 +98,16 @@ def lines(
     wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
     legend = None if len(names) == 1 and not named else alt.Legend(symbolType="stroke", **wrap)
 
-    # from the seventh line on colours repeat, each time with the next dash
-    base = list(dict.fromkeys(name.removesuffix(UNRELIABLE) for name in names))
-    own = [
-        (i, i + i // len(PALETTE) + 4 * name.endswith(UNRELIABLE))
-        for name in names
-        for i in [base.index(name.removesuffix(UNRELIABLE))]
-    ]
-    roles = [_ROLES[name] for name in names] if set(names) <= _ROLES.keys() else own
+    # what means the same looks alike; from the seventh line on colours repeat, with other dashes
+    base = dict.fromkeys(name.removesuffix(UNRELIABLE) for name in names if name not in _ROLES)
+    taken = {_ROLES[name][0] for name in names if name in _ROLES}
+    free = (i for i in itertools.count() if i not in taken)
+    places = dict(zip(base, free, strict=False))
+    roles = []
+    for name in names:
+        i = places.get(name.removesuffix(UNRELIABLE), 0)
+        own = i, i + i // len(PALETTE) + 4 * name.endswith(UNRELIABLE)
+        roles.append(_ROLES.get(name, own))
 
     def styled(styles: Sequence[Any], which: int) -> dict[str, Any]:
         values = [styles[role[which] % len(styles)] for role in roles]

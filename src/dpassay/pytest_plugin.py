@@ -238,7 +238,7 @@ class _Collector:
                 why = f"{result.tone.label}: {result.blind}"
                 row["result"] = shorten(why, 200) if result.blind else result.tone.label
                 row["smallest detectable"] = detectable(result)[0]
-            if isinstance(result, Verdict) or result.holds:
+            if isinstance(result, Verdict) or result.statement:
                 row["certified"] = result.bound
             results.append(result)
             rows.append(row)

@@ -244,8 +244,9 @@ def test_the_claim_allows_what_it_says_of_beliefs():
     found = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT)
     assert found.allowed == pytest.approx(math.e / (1 + math.e))
     believed, frequency = (rounded_down(100 * x) for x in (found.posterior, found.frequency))
-    assert f"for at least {believed}% likely; the claim allows at most 73.11%. On that" in str(
-        found
+    assert (
+        f"at least {believed}% sure of the first; the claim allows at most 73.11%. On that"
+        in str(found)
     )
     assert f"the event happens in at least {frequency}% of the releases" in str(found)
     assert (found.first, found.happens) == (True, True)

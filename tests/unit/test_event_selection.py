@@ -173,3 +173,14 @@ def test_a_rare_key_beside_a_count_is_found(seeds):
 
     found = [dp.audit(release, (0, 1), "eps=0.7", n=3000, rng=s).violated for s in seeds[:30]]
     assert sum(found) >= binom.ppf(1e-3, 30, 0.87)  # .57 where keys are combined with values
+
+
+def test_noise_that_is_left_out_at_times_is_found_among_counts(seeds):
+    """A few values come too often: a line in the counts refutes less likely than their frequencies."""
+
+    def release(x, size, rng):
+        noisy = np.round(10 * x + rng.laplace(scale=10, size=size))
+        return np.where(rng.random(size) < 0.03, 10 * x, noisy).astype(int)
+
+    found = [dp.audit(release, (0, 1), "eps=1", n=20_000, rng=s).violated for s in seeds[:8]]
+    assert sum(found) >= 5  # 10 of 12, where the line alone found 6

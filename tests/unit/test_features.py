@@ -564,3 +564,11 @@ def test_cents_are_those_of_amounts_with_two_decimals():
     x = np.array([12.34, 1e6 + 0.07, 12345678.912, 3.0, 0.1234])
     assert _cents(x).tolist()[:2] == [34.0, 7.0]
     assert np.isnan(_cents(x)[2:]).all()
+
+
+def test_empty_frames_have_no_keys_that_other_frames_lack():
+    """Columns of a frame are no keys of it, however many rows it has."""
+    empty, full = pd.DataFrame({"a": [], "n": []}), pd.DataFrame({"a": ["x"], "n": [1.0]})
+    assert not [
+        key for key in named([empty, full]) if "key" in key[2] and "number of" not in key[2]
+    ]

@@ -310,3 +310,10 @@ def test_the_rarest_event_of_a_plan_has_probability_zero():
     """A claim in δ is refuted best by an event that never happens on the other input."""
     found = str(dp.plan(dp.ApproximateDP(0.0, 0.3, "delta"), excess=0.3))
     assert "an event of probability 0 on the rarer side" in found
+
+
+def test_the_excess_of_a_curve_is_a_gap_and_is_said_to_be():
+    claim = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
+    assert "type II errors are up to 0.2 below the claimed curve" in str(dp.plan(claim, excess=0.2))
+    with pytest.raises(InvalidInput, match="below 1, got 1"):
+        dp.plan(claim, excess=1.0)

@@ -21,7 +21,7 @@ NOISE = zoo.DiscreteLaplace(1.0)
 def test_a_claim_with_room_is_confirmed_and_comes_back_from_json(seed):
     found = dp.verify(NOISE, (0, 1), "eps=1.2, delta=0.01", n=20_000, rng=seed)
     assert found.confirmed
-    assert found.holds == "(1.2, 0.01)-DP holds on this pair"
+    assert found.statement == "(1.2, 0.01)-DP holds on this pair"
     assert "private" not in str(found)
     assert dp.Verification.from_json(found.to_json()) == found
     assert panel(found).border_style == "green"
@@ -37,7 +37,7 @@ def test_a_false_claim_is_not(seed):
 def test_a_pure_claim_says_up_to_which_delta(seed):
     found = dp.verify(NOISE, [(0, 1), (1, 0), (3, 3)], "eps=1.2", n=20_000, rng=seed)
     assert not found.confirmed
-    assert found.holds == f"(1.2, {rounded_up(found.upper)})-DP holds on these 3 pairs"
+    assert found.statement == f"(1.2, {rounded_up(found.upper)})-DP holds on these 3 pairs"
     assert found.upper == max(one.upper for one in found.pairs)
     assert "δ = 0" in found.reason
 
@@ -46,7 +46,7 @@ def test_continuous_outputs_get_the_trivial_bound_and_advice(seed):
     found = dp.verify(zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=0.1", n=5000, rng=seed)
     assert found.upper == 1.0
     assert "round in the release" in found.reason
-    assert found.holds == ""
+    assert found.statement == ""
 
 
 @pytest.mark.parametrize("claim", ["renyi(2)=1", "rho=1"])

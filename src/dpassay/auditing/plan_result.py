@@ -67,10 +67,9 @@ class Plan(Shown):
             )
         truth, least = f"the truth is {c.at(self.actual).short}", ""
         if c.parameter == "gap":
-            truth = (
-                f"the truth falls short of it by up to {self.actual:g}, as a Gaussian shift would"
-            )
-            least = ". A truth that shows less on that event takes more"
+            truth = f"type II errors are up to {self.actual:g} below the claimed curve, "
+            truth += "as with a Gaussian shift"
+            least = ". The excess is this gap and no share of ε. A truth that shows less takes more"
         elif self.shape == "pilot":
             truth += " and shows on an event like the best one of the pilot"
         elif self.shape == "coin":

@@ -72,7 +72,8 @@ def plan(
     as the best event of the pilot shows it.
     Gaussian noise shows an excess over (ε, δ)-DP on rarer events; the plan is for it if it takes more.
 
-    excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); default 0.1
+    excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); of a curve,
+            by how much type II errors lie below it, absolutely; default 0.1
     shape   how the excess shows. "coin": in one event, as in randomized response, which is the best case.
             "laplace", "gaussian": noise of that kind which is too small; the plan is then adjusted until
             simulated audits have the power asked for, and so is every plan of a Rényi or zCDP claim. Of
@@ -156,6 +157,11 @@ def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
     z = −s/2, where it is 2Φ(s/2) − 1, which is the gap.
     """
     actual = claim.value * (1 + excess) if claim.value > 0 else excess
+    if claim.parameter == "gap" and actual >= 1:
+        raise InvalidInput(
+            "the excess of a curve is the gap between its type II errors and the true ones: it must be "
+            f"below 1, got {excess:g}"
+        )
     if claim.parameter != "gap":
         return actual, claim.at(actual).region
     shift = 2 * ndtri((1 + min(actual, 1 - 1e-12)) / 2)

@@ -70,7 +70,7 @@ def verify(
 
     >>> import dpassay as dp
     >>> found = dp.verify(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1.2, delta=1e-3", n=200_000, rng=0)
-    >>> found.confirmed, found.holds
+    >>> found.confirmed, found.statement
     (True, '(1.2, 0.001)-DP holds on this pair')
     """
     claim = claim_on(claim, mechanism, pairs)

@@ -168,7 +168,8 @@ def plan(
     delta: float | None = option(None, "With --canaries: the δ at which ε is bounded."),
     excess: float | None = option(
         None,
-        "By how much the truth exceeds the claim: 0.1 is 10 %, the default. With TARGET and without "
+        "By how much the truth exceeds the claim: 0.1 is 10 %, the default; of a curve, the gap between "
+        "its type II errors and the true ones. With TARGET and without "
         "this: as the pilot shows it.",
     ),
     power: float = option(0.9, "The probability of detecting this excess."),
@@ -176,7 +177,7 @@ def plan(
     shape: str = option(
         "coin",
         "How the excess shows: coin (the best case), laplace or gaussian noise, which is "
-        "simulated (up to a minute).",
+        "simulated (a minute, of rare events some).",
     ),
     event: float | None = option(None, "Its probability on the input where it is rarer (coin)."),
     out: opt.Out,

@@ -163,9 +163,10 @@ def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
                 yield f"{name} has the key {shown}", f"{shown} in {code}"
                 yield from _labels(child, f"{code}[{shown}]")
         case "seq" | "set" | "object":
+            held = code if code == "output" else f"list({code})"  # which may be a column of pandas
             for child in set(children(template)):
                 if child[0] in ("str", "none"):
-                    yield f"{name} has the value {show(child)}", f"{show(child)} in {code}"
+                    yield f"{name} has the value {show(child)}", f"{show(child)} in {held}"
         case kind:
             yield _is(name, template), f"{code} == {show(template)}" * (kind != "outcome")
 

@@ -38,6 +38,8 @@ _CONSERVATIVE = 2.0
 _CALIBRATED = 0.5
 #: Optimistic events may cost this much of the probability that the claim is refuted.
 _PRICE = 0.005
+#: They are tested, too, if they refute the claim likelier by so much.
+_CLEARLY = 0.08
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,12 @@ def _events(
             calibrate=criterion.calibrate and rule.caution > 0,
         )
         other, further = _best(learner, optimistic, family)
-        if further.largest.bound <= rule.gain * predicted.event.bound:
-            continue
         both = (index, predicted.event), (other, further.largest)
-        if not _affordable(learner, criterion, *both, rule.share):
+        alone, shared, own = _powers(learner, criterion, *both, rule.share)
+        stronger = own > alone + _CLEARLY and rule is _OPTIMISTIC[-1]
+        if further.largest.bound <= rule.gain * predicted.event.bound and not stronger:
+            continue
+        if alone - max(shared, own) > _PRICE:
             continue
         rates = optimistic.rates(_scores(learner, other), tails=other is None)
         chosen = rates.several(
@@ -194,22 +198,22 @@ def _events(
     return [conservative]
 
 
-def _affordable(
+def _powers(
     learner: CrossFit,
     criterion: EventCriterion,
     conservative: tuple[int | None, ThresholdEvent],
     optimistic: tuple[int | None, ThresholdEvent],
     share: float,
-) -> bool:
-    """Whether the claim is about as likely to be refuted if an optimistic event takes a share.
+) -> tuple[float, float, float]:
+    """How likely the conservative event refutes the claim, alone and beside another, and that other one.
 
     A larger bound does not help where the claim is no longer refuted: an event that may or may not
     refute it keeps all of the error probability, unless the optimistic event is as likely to. The
     penalty of the conservative event is its own, that of the other is taken once; both z are as noisy as
-    the training draws.
+    the training draws. All are 0 where the largest bound is sought.
     """
     if criterion.largest:
-        return True
+        return 0.0, 0.0, 0.0
     z = []
     for (index, event), caution in ((conservative, criterion.caution), (optimistic, 1.0)):
         rates = criterion.rates(_scores(learner, index), tails=index is None)
@@ -217,7 +221,7 @@ def _affordable(
         z.append(statistic(criterion.claim.value)[rates.index(event)])
     level = ndtri(criterion.gamma * np.array([1.0, 1 - share, share]))
     alone, shared, other = ndtr((np.array([z[0], *z]) + level) / math.hypot(1.0, rates.noise))
-    return bool(alone - max(shared, other) <= _PRICE)
+    return float(alone), float(shared), float(other)
 
 
 def _scores(learner: CrossFit, index: int | None) -> Scores:

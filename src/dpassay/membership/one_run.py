@@ -146,7 +146,10 @@ def one_run(
         "if all guesses were right"
     )
     if tested.parameter == "gap" and ceiling == 0:
-        most = "these canaries could not have refuted the claimed curve, even if all guesses were right"
+        most = (
+            "with these numbers of guesses these canaries could not have refuted the claimed curve, even "
+            "if all were right; one number, fixed beforehand (guesses=), can show more"
+        )
     certified = second = None
     if tested.point is not None and tested.symbol == "ε":
         epsilon, at = tested.point

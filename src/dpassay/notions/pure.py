@@ -301,7 +301,7 @@ def above_zero(n: int) -> str:
     """A note on estimates of a δ that is 0: densities that a kernel smooths, and noise."""
     return (
         f"where the true δ(ε) is 0, the estimate is mostly above it: by up to about {n ** (-1 / 3):.1g} "
-        f"at the true ε, and {n**-0.5:.1g} from 1.2 times that on (found for Laplace noise)"
+        f"at the true ε, and {n**-0.5:.1g} beyond 1.2 times the true ε (found for Laplace noise)"
     )
 
 

@@ -194,10 +194,10 @@ def _band(score_p: FloatArray, score_q: FloatArray, confidence: float) -> Tradeo
     gamma = 1 - confidence
     w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * s.size)) for s in (score_p, score_q))
     grid = np.linspace(0.0, 1.0, 401)
-    # (α, β) of every threshold lies in its box, and T falls: it is below the smallest upper corner at or
-    # left of α, and the curve of this loss is above the largest lower corner at or right of α
-    least = np.minimum.accumulate(np.append(1.0, np.clip(beta + w_p, 0, 1)))
-    upper = least[np.searchsorted(np.clip(alpha + w_q, 0, 1), grid, side="right")]
+    # (α, β) of every threshold lies in its box, and T is convex: it is below the chords of the upper
+    # corners, and the curve of this loss is above the largest lower corner at or right of α
+    corners = np.clip([alpha + w_q, beta + w_p], 0, 1)
+    upper = np.interp(grid, *lower_hull(*np.hstack([[[0.0], [1.0]], corners, [[1.0], [0.0]]])))
     most = np.append(np.maximum.accumulate(np.clip(beta - w_p, 0, 1)[::-1])[::-1], 0.0)
     lower = most[np.searchsorted(np.clip(alpha - w_q, 0, 1), grid, side="left")]
     upper, lower = np.minimum(upper, 1 - grid), np.minimum(np.minimum(lower, 1 - grid), upper)

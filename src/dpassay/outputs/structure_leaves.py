@@ -208,12 +208,12 @@ class StructureLeaves:
         self, entries: Sequence[tuple[str, Template]], path: str, table: str | None, place: int
     ) -> None:
         lengths = {len(c[1]) if c[0] in ("seq", "set") else -1 for _, c in entries}
-        as_rows = table is None and len(lengths) == 1 and min(lengths) > 0  # columns of one length
+        as_rows = table is None and len(lengths) == 1 and min(lengths) >= 0  # columns of one length
         for name, child in entries:
             column = f"{path}.{name}" if path else name
-            if as_rows:
+            if as_rows and child[1]:
                 self._rows(child[1], column, path or "rows")
-            else:
+            elif not as_rows:
                 self.walk(child, column, table, place)
         for name, _ in () if as_rows else entries:
             self.add_keys(path, [name], place)

@@ -401,8 +401,8 @@ def _on_grid(name: str, other: Any, method: str, grid: FloatArray) -> FloatArray
         raise
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"{name} must be a curve, a claim such as dp.claim('rho=0.5') or a function of an array, got "
-            f"{checks.shown(other)}"
+            f"{name} must be a curve, a claim such as dp.claim('rho=0.5') or dp.claim(accountant), or a "
+            f"function of an array, got {checks.shown(other)}"
         ) from None
     if method == "renyi" and not np.isfinite(found).any():
         raise InvalidInput(

@@ -193,8 +193,8 @@ class Belief(Record):
         happens = "happens" if self.happens else "does not happen"
         which = "first" if self.first else "second"
         return (
-            "whoever held both inputs for equally likely (50%) and sees that the witness event "
-            f"{happens} may hold the {which} for at least {rounded_down(100 * self.posterior)}% likely; "
+            "who thinks both inputs equally likely (50%), and then sees that the witness event "
+            f"{happens}, can be at least {rounded_down(100 * self.posterior)}% sure of the {which}; "
             f"the claim allows at most {rounded_up(self.allowed, 100)}%. On that input the event "
             f"{happens} in at least {rounded_down(100 * self.frequency)}% of the releases "
             f"({self.guarantee}, {level(self.confidence)} confidence)"

@@ -98,7 +98,7 @@ class Verification(Shown, Tabular):
         return "this pair" if len(self.pairs) == 1 else f"these {len(self.pairs)} pairs"
 
     @property
-    def holds(self) -> str:
+    def statement(self) -> str:
         """What was shown, in a few words; empty if nothing was."""
         if self.upper >= 1.0:
             return ""
@@ -132,13 +132,13 @@ class Verification(Shown, Tabular):
     def headline(self) -> str:
         """The result in a few words."""
         if self.confirmed:
-            return f"{self.guarantee.doubt}{self.holds}"
+            return f"{self.guarantee.doubt}{self.statement}"
         return f"{self.claim.short} was not verified on {self.where}"
 
     def __str__(self) -> str:
         lines = [self.headline]
-        if self.holds:
-            shown = "" if self.confirmed else f"{self.guarantee.doubt}{self.holds}: "
+        if self.statement:
+            shown = "" if self.confirmed else f"{self.guarantee.doubt}{self.statement}: "
             lines.append(
                 f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}); it "
                 "says nothing about other inputs"
@@ -153,12 +153,14 @@ class Verification(Shown, Tabular):
         worst, many, where = self.worst, len(self.pairs) > 1, self.where
         sure = with_confidence(self.confidence, self.guarantee)
         doubt = self.guarantee.doubt
-        summary = [] if self.confirmed or not self.holds else [capital(f"{doubt}{self.holds}")]
+        summary = (
+            [] if self.confirmed or not self.statement else [capital(f"{doubt}{self.statement}")]
+        )
         meaning = (
             "A claim that was not verified may still be true; dpassay audit tries to refute it."
         )
         sentence = f"The draws verify nothing about {self.claim} on {where}."
-        if self.holds:
+        if self.statement:
             confidence = f"confidence {level(self.confidence)} ({self.guarantee})"
             summary.append(f"{self.bound} with {confidence}")
             rate = error_rate(self.confidence, self.guarantee, "verifications")
@@ -166,9 +168,9 @@ class Verification(Shown, Tabular):
                 "If δ were larger than the bound on one of the pairs, a bound like this would come up "
                 f"{rate}."
             )
-            sentence = f"{capital(doubt)}{self.holds}: {self.bound}, {sure}."
+            sentence = f"{capital(doubt)}{self.statement}: {self.bound}, {sure}."
             if not self.confirmed:
-                weaker = f"The draws verify a weaker statement, {sure}: {self.holds}."
+                weaker = f"The draws verify a weaker statement, {sure}: {self.statement}."
                 sentence = f"{self.claim} was not verified. {weaker}"
         rows = [("why", self.why)] if self.why else []
         rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
