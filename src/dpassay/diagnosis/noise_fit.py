@@ -283,7 +283,8 @@ class Numbers:
         moments = []
         for side, far in zip(self.sides, self.far, strict=True):
             near = side[~far] / max(*self.spreads, 1e-300)
-            powers = (near - near.mean()) ** np.array([[2], [3]])
+            near = near - near.mean()
+            powers = np.stack([near * near, near * near * near])
             moments.append((powers.mean(axis=1), powers.var(axis=1) / near.size))
         (a, va), (b, vb) = moments
         return not bool(np.any(np.abs(a - b) > _DIFFERENT * np.sqrt(va + vb)))
