@@ -174,11 +174,11 @@ def _events(
         )
         other, further = _best(learner, optimistic, family)
         both = (index, predicted.event), (other, further.largest)
-        alone, shared, own = _powers(learner, criterion, *both, rule.share)
-        stronger = own > alone + _CLEARLY and rule is _OPTIMISTIC[-1]
-        if further.largest.bound <= rule.gain * predicted.event.bound and not stronger:
+        larger = further.largest.bound > rule.gain * predicted.event.bound
+        if not larger and rule is not _OPTIMISTIC[-1]:
             continue
-        if alone - max(shared, own) > _PRICE:
+        alone, shared, own = _powers(learner, criterion, *both, rule.share)
+        if alone - max(shared, own) > _PRICE or not (larger or own > alone + _CLEARLY):
             continue
         rates = optimistic.rates(_scores(learner, other), tails=other is None)
         chosen = rates.several(
