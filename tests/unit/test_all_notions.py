@@ -581,7 +581,9 @@ def test_delta_beyond_epsilon_is_above_zero_by_what_the_notes_say(seeds):
         ):
             assert 0.007 < at(one, 1.0) < 0.04
             assert at(one, 1.2) < 0.007
-            assert "by up to about 0.04 at the true ε, and 0.007 beyond 1.2 times" in one.about.noted
+            assert (
+                "by up to about 0.04 at the true ε, and 0.007 beyond 1.2 times" in one.about.noted
+            )
 
 
 def test_the_bias_that_was_found_for_one_number_is_noted_for_one_number(seed):
