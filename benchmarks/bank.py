@@ -13,8 +13,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ import numpy as np
 import dpassay as dp
 from benchmarks.bank_relatives import rows
 from benchmarks.bank_rows import Row
+from benchmarks.parallel import runs
 from benchmarks.tables import markdown, table
 from dpassay.bounds.joint_test import lower_bound
 from dpassay.bounds.ordering import Counts
@@ -98,14 +97,11 @@ def measure(index: int, many: int | None = None) -> dict[str, Any]:
 
 
 def main(only: str = "", audits: str = "") -> list[dict[str, Any]]:
-    """Measure every row, or those of a name, two at a time; with so many audits each."""
-    measured = partial(measure, many=int(audits) if audits else None)
+    """Measure every row, or those of a name, on all cores; with so many audits each."""
     chosen = [k for k, row in enumerate(rows()) if only in f"{row.group}: {row.name}"]
-    found = []
-    with ProcessPoolExecutor(2) as pool:
-        for r in pool.map(measured, chosen):
-            found.append(r)
-            print(" | ".join(_line(r)), file=sys.stderr, flush=True)
+    found = runs(measure, chosen, int(audits) if audits else None, label="bank")
+    for r in found:
+        print(" | ".join(_line(r)), file=sys.stderr, flush=True)
     return found
 
 
@@ -118,7 +114,7 @@ def _line(r: dict[str, Any]) -> list[str]:
 
 @table("bank")
 def bank() -> str:
-    """The whole bank: the audit over the oracle (40 minutes)."""
+    """The whole bank: the audit over the oracle (40 minutes on 2 cores)."""
     headings = ["", "outputs", "claim", "certified", "oracle", "over the oracle"]
     headings += ["with the same draws", "audits"]
     return markdown(headings, [_line(r) for r in main()])
@@ -229,8 +225,7 @@ def draws_in_zoo(index: int) -> list[str] | None:
 
 
 def _draws(measured: Callable[[int], list[str] | None], chosen: Sequence[int]) -> str:
-    with ProcessPoolExecutor(2) as pool:
-        lines = [cells for cells in pool.map(measured, chosen) if cells is not None]
+    lines = [cells for cells in runs(measured, chosen, label="rows") if cells is not None]
     headings = ["outputs", "truth"]
     for part, times in (("half the truth", "5"), ("a tenth below", "1.6")):
         headings += [f"{part}: the oracle's draws", f"refuted with {times} × as many"]

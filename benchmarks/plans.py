@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import dpassay as dp
+from benchmarks.parallel import runs
 from benchmarks.tables import markdown, table
 
 #: Audits of each mechanism.
@@ -79,26 +80,26 @@ def refuted(mechanism: Any, claim: str, n: int) -> float:
     return float(np.mean(hits))
 
 
+def planned(case: int) -> list[object]:
+    """Draws planned by audits of the broken mechanism and by a pilot on the sound one, with powers."""
+    name, claim, make, value, excess = CASES[case]
+    broken = make(value * (1 + excess))
+    known = dp.plan(claim, pair=PAIR, shape=broken, rng=1, sampling=QUIET).draws
+    assert known is not None
+    cells = [name, claim, f"{100 * excess:g} %", f"{known:,}", refuted(broken, claim, known)]
+    if claim.startswith("rho"):  # not planned by events
+        return [*cells, "", ""]
+    pilots = [
+        dp.plan(make(value), PAIR, claim, excess=excess, pilot=2000, rng=seed, sampling=QUIET)
+        for seed in range(5)
+    ]
+    median = sorted(one.draws for one in pilots if one.draws is not None)[2]
+    return [*cells, f"{median:,}", refuted(broken, claim, median)]
+
+
 @table("plan-power")
 def plan_power() -> str:
     """Planned draws and the power measured with them, where 0.9 was planned."""
-    rows = []
-    for name, claim, make, value, excess in CASES:
-        broken = make(value * (1 + excess))
-        known = dp.plan(claim, pair=PAIR, shape=broken, rng=1, sampling=QUIET).draws
-        assert known is not None
-        cells = [f"{known:,}", refuted(broken, claim, known)]
-        if claim.startswith("rho"):  # not planned by events
-            cells += ["", ""]
-        else:
-            pilots = [
-                dp.plan(
-                    make(value), PAIR, claim, excess=excess, pilot=2000, rng=seed, sampling=QUIET
-                )
-                for seed in range(5)
-            ]
-            planned = sorted(one.draws for one in pilots if one.draws is not None)[2]
-            cells += [f"{planned:,}", refuted(broken, claim, planned)]
-        rows.append([name, claim, f"{100 * excess:g} %", *cells])
     headings = ["outputs", "claim", "excess", "by audits of the broken one", "power"]
-    return markdown([*headings, "by a pilot on the sound one", "power"], rows)
+    headings += ["by a pilot on the sound one", "power"]
+    return markdown(headings, runs(planned, range(len(CASES)), label="plans"))

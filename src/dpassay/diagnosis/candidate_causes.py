@@ -20,6 +20,7 @@ from dpassay.diagnosis.noise_fit import (
     MORE,
     Noise,
     Numbers,
+    best_thresholds,
     interleaved,
     is_curve,
     of_factor,
@@ -182,8 +183,11 @@ class CandidateCauses:
         return float(self._weighed([condition.holds(side).sum() for side in (self.p, self.q)]))
 
     def _best(self, parts: Iterable[Part]) -> list[Weighed]:
-        read = (Numbers(part, self.p, self.q) for part in parts)
-        return [(*one.best(self.claim), one) for one in read]
+        return self._with_thresholds([Numbers(part, self.p, self.q) for part in parts])
+
+    def _with_thresholds(self, columns: Sequence[Numbers]) -> list[Weighed]:
+        best = best_thresholds(columns, self.claim)
+        return [(*found, one) for found, one in zip(best, columns, strict=True)]
 
     def _categorical(self, condition: Condition) -> list[CandidateCause]:
         """An event of categories: about their order, on one side only, or with a finite ratio."""
@@ -292,7 +296,7 @@ class CandidateCauses:
 
         If values are `lost`, a cause by itself, only numbers that all outputs have are looked at.
         """
-        columns = [(*one.best(self.claim), one) for one in self._columns if not one.on_other_grids]
+        columns = self._with_thresholds([x for x in self._columns if not x.on_other_grids])
         if lost:
             columns = [one for one in columns if one[2].draws == tuple(map(len, one[2].sides))]
         most = max((theta for _, theta, _ in columns), default=0.0)
@@ -338,7 +342,7 @@ class CandidateCauses:
 
     def _joint(self, columns: Sequence[Weighed], *, sure: bool) -> list[CandidateCause]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
-        columns = [(*one.best_event(self.claim), one) for _, _, one in columns]
+        columns = [(*x.or_value(condition, shows, self.claim), x) for condition, shows, x in columns]
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
         single_value = best[0].low == best[0].high and best[1] > MORE * np.sort(theta)[-2]
@@ -396,9 +400,9 @@ class CandidateCauses:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
         if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
-            best = max(each, key=lambda condition: one.weigh(condition, self.claim))
-            broken = self._breaks(one.weigh(best, self.claim))
-            return found + self._categorical(best if broken else condition)
+            shows = one.weighed(each, self.claim)
+            broken = self._breaks(shows.max())
+            return found + self._categorical(each[int(np.argmax(shows))] if broken else condition)
         if condition.low == condition.high:
             return found + self._categorical(condition)
         if self.event is not None and interleaved(one):
@@ -485,7 +489,7 @@ class CandidateCauses:
             in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
             epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
-            condition, _ = one.best(in_delta, plug_in)
+            [(condition, _)] = best_thresholds([one], in_delta, plug_in)
             kind = Fault.DELTA
             return [CandidateCause(kind, condition, noise=noise, facts=facts, qualified=mixed)]
         if shift <= _EXCESS * noise.scale * allowed:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrik, ndtr
 
-from dpassay._typing import BoolArray, FloatArray
+from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
 from dpassay.diagnosis.parts import Condition, Part
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiCurveDP, TradeoffDP
@@ -206,8 +206,15 @@ class Numbers:
 
     def weigh(self, condition: Condition, claim: Claim, gamma: float = _WEIGHED) -> float:
         """What an event shows on these draws."""
-        i, j = (int(np.count_nonzero(condition.of(side))) for side in self.sides)
-        return float(shown(claim, i, self.draws[0], j, self.draws[1], gamma))
+        return float(self.weighed([condition], claim, gamma)[0])
+
+    def weighed(
+        self, conditions: Sequence[Condition], claim: Claim, gamma: float = _WEIGHED
+    ) -> FloatArray:
+        """What each of some events shows on these draws."""
+        hits = [[np.count_nonzero(one.of(side)) for one in conditions] for side in self.sides]
+        i, j = np.array(hits, dtype=np.int64)
+        return np.asarray(shown(claim, i, self.draws[0], j, self.draws[1], gamma))
 
     @cached_property
     def far(self) -> list[BoolArray]:
@@ -224,25 +231,23 @@ class Numbers:
                 found.append(Condition(self.part, value, value))
         return found
 
-    def best(self, claim: Claim, weigh: Callable[..., Any] = shown) -> tuple[Condition, float]:
-        """The threshold that shows most, and how much."""
-        thresholds = np.unique(
-            np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf")
-        )
-        i, j = (side.size - np.searchsorted(side, thresholds, side="left") for side in self.sides)
-        found = weigh(claim, i, self.draws[0], j, self.draws[1])
-        top = int(np.argmax(found))
-        return Condition(self.part, low=float(thresholds[top])), float(found[top])
+    def thresholds(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Thresholds at quantiles of both sides, and how many numbers of either side reach them."""
+        found = np.unique(np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf"))
+        i, j = (side.size - np.searchsorted(side, found, side="left") for side in self.sides)
+        return found, i, j
 
     def best_value(self, claim: Claim) -> tuple[Condition, float]:
         """The value that shows more of the most frequent ones of the sides, and how much."""
         each = [Condition(self.part, value, value) for value, _ in self.modes]
-        return max(((one, self.weigh(one, claim)) for one in each), key=lambda one: one[1])
+        found = self.weighed(each, claim)
+        top = int(np.argmax(found))
+        return each[top], float(found[top])
 
-    def best_event(self, claim: Claim) -> tuple[Condition, float]:
-        """The threshold that shows most, or a value that comes back and shows more, and how much."""
-        threshold, value = self.best(claim), self.best_value(claim)
-        return value if value[1] > MORE * threshold[1] and not any(self.constant) else threshold
+    def or_value(self, event: Condition, shows: float, claim: Claim) -> tuple[Condition, float]:
+        """A value that comes back, where it shows more than another event, or that event."""
+        value = self.best_value(claim)
+        return value if value[1] > MORE * shows and not any(self.constant) else (event, shows)
 
     def beyond_ends(self) -> list[Condition]:
         """What lies beyond a sharp end of one side: where noise is truncated, or outputs are clamped."""
@@ -450,3 +455,21 @@ def is_curve(claim: Claim) -> bool:
 def one_sided(low: float, high: float) -> bool:
     """Whether an event of these probabilities, or its complement, nearly never comes on one input."""
     return low <= _NEVER * high or 1 - high <= _NEVER * (1 - low)
+
+
+def best_thresholds(
+    columns: Sequence[Numbers], claim: Claim, weigh: Callable[..., Any] = shown
+) -> list[tuple[Condition, float]]:
+    """The threshold of each column that shows most, and how much; one evaluation serves all."""
+    if not columns:
+        return []
+    each = [one.thresholds() for one in columns]
+    sizes = [found.size for found, _, _ in each]
+    i, j = (np.concatenate([counts[side] for counts in each]) for side in (1, 2))
+    n, m = (np.repeat([one.draws[side] for one in columns], sizes) for side in (0, 1))
+    all_shown = np.split(weigh(claim, i, n, j, m), np.cumsum(sizes)[:-1])
+    found = []
+    for one, (thresholds, _, _), shows in zip(columns, each, all_shown, strict=True):
+        top = int(np.argmax(shows))
+        found.append((Condition(one.part, low=float(thresholds[top])), float(shows[top])))
+    return found
