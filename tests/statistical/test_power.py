@@ -52,6 +52,26 @@ def test_what_is_detectable_is_caught_about_nine_times_in_ten(claim, q):
     assert 0.85 < enumerated_power(claim.at(found).region(q), q, 150, claim, 0.05) < 0.95
 
 
+@pytest.mark.parametrize(
+    ("n", "epsilon", "q"), [(500, 4.377, 0.16), (200, 4.0, 0.2), (500, 4.0, 0.01), (100, 2.0, 0.05)]
+)
+def test_what_is_detectable_where_few_draws_meet_a_large_claim_is_caught(n, epsilon, q):
+    """Approximate critical values promised .9 where the power is .6 to .83."""
+    claim = dp.ApproximateDP(epsilon, 1e-5)
+    found = detectable(q, n, n, claim, 0.05)
+    p = float(claim.whole.region(q, found))
+    assert 0.86 < enumerated_power(p, q, n, claim, 0.05) < 0.95
+
+
+@pytest.mark.parametrize(("n", "epsilon", "q"), [(500, 5.0, 0.16), (200, 4.2, 0.2)])
+def test_nothing_is_detectable_where_even_n_hits_of_n_are_rarely_rejected(n, epsilon, q):
+    claim = dp.ApproximateDP(epsilon, 1e-5)
+    assert enumerated_power(1.0, q, n, claim, 0.05) < 0.5
+    assert detectable(q, n, n, claim, 0.05) == np.inf
+    verdict = dp.audit_counts(n // 2, n, round(q * n), n, claim)
+    assert not verdict.violated and verdict.blind and verdict.smallest_detectable == np.inf
+
+
 def test_plans_for_what_nobody_can_see_end():
     """An event that never happens, or all the draws there are on one side: an answer, and soon."""
     assert draws_needed(3e-300, 1e-300, dp.PureDP(1.0), 0.05) is None

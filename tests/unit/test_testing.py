@@ -119,7 +119,8 @@ def test_a_test_that_is_too_weak_says_how_many_draws_it_takes():
     with pytest.raises(testing.AuditTooWeak) as caught:
         testing.assert_private(dp.zoo.Laplace(1 / 8), (0.0, 1.0), "eps=8", n=20_000)
     said = re.search(r"excess of 10 % takes at least about ([\d,]+) draws", str(caught.value))
-    assert 150_000 < int(said[1].replace(",", "")) < 250_000
+    # the best event takes 276,000 testing draws by exact power, and a quarter more trains
+    assert 250_000 < int(said[1].replace(",", "")) < 400_000
 
 
 @pytest.mark.slow

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.joint_test import SPENT_ON_SET, evidence
 from dpassay.bounds.ordering import Contour, Counts, approximate_critical_values, contour, window_of
 from dpassay.bounds.supremum import Lattice
@@ -27,10 +28,24 @@ _CLOSE = 0.05
 _MORE = 10_000
 #: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
-#: Up to so many counts `exact_power` computes the p-value at each, of more at some.
+#: Up to so many draws are few, and so many times as likely is much likelier: there a power of .9 by
+#: approximate critical values is .78 to .87 in truth, and sometimes 0.
+_FEW, _MANY_TIMES = 20, 5
+#: Up to so many counts the exact power computes the p-value at each, of more at some.
 _ALL, _KNOTS = 24, 7
 #: How often a plan is raised with it, and by how much the power may then be too small, or too large.
 _TURNS, _UNCERTAIN, _TOO_MUCH = 8, 4e-3, 0.015
+
+
+def _few_counts(q: float, n: int, m: int, claim: Claim) -> bool:
+    """Whether approximate critical values of an event of probability q are too optimistic.
+
+    They are where the claim nearly allows that the event always happens on the first input (if even n
+    hits of n are not rejected, nothing is), and where few hits on the second input may be many on the
+    first.
+    """
+    p = float(claim.region(q))
+    return n * (1 - p) <= _FEW or (m * q <= _FEW and p >= _MANY_TIMES * q)
 
 
 @lru_cache(maxsize=256)
@@ -41,57 +56,89 @@ def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour:
     return contour(window, claim, lambda j: level(j) ** 2)
 
 
+@dataclass(frozen=True, eq=False)
+class _ExactContour:
+    """The smallest i that the exact test rejects: at the knots; in between, about."""
+
+    about: Contour
+    knots: IntArray
+    off: IntArray  # by how much `about` is too small there
+
+    def __call__(self, j: IntArray) -> IntArray:
+        found = self.about(j) + np.round(np.interp(j, self.knots, self.off)).astype(np.int64)
+        return np.asarray(np.maximum.accumulate(found))
+
+
+@lru_cache(maxsize=256)
+def _rejected_exactly(
+    q: float, n: int, m: int, claim: Claim, gamma: float, most: int = 0
+) -> _ExactContour:
+    """The same by exact p-values: at each likely count j if there are at `most` so many, else at some."""
+    first, last = (int(binom.ppf(tail, m, q)) for tail in (1e-4, 1 - 1e-4))
+    counts = np.arange(first, last + 1)
+    every = counts.size <= most
+    some = binom.ppf(np.linspace(0.02, 0.98, _KNOTS), m, q).astype(np.int64)
+    knots = counts if every else np.unique(some)
+    about = _rejected(q, n, m, claim, gamma)
+    off = [
+        _least_rejected(Counts(i, n, j, m), claim, gamma, every) - i
+        for j, i in zip(knots.tolist(), about(knots).tolist(), strict=True)
+    ]
+    return _ExactContour(about, knots, np.array(off))
+
+
 def _rounded(p: float, q: float, n: int, m: int) -> Counts:
     return Counts(round(n * p), n, round(m * q), m)
 
 
 def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
     """About the probability that the test at level γ rejects the claim when the truth is (p, q)."""
-    if p <= claim.region(q):
-        return 0.0
-    n, m = min(n, _MORE * m), min(m, _MORE * n)
-    window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
-    lattice = Lattice(window, _rejected(q, n, m, claim, gamma))
-    return float(lattice.tail(np.array([q]), np.array([p]))[0])
+    return _power(p, q, n, m, claim, gamma, _rejected)
 
 
 def exact_power(p: float, q: float, n: int, claim: Claim, gamma: float) -> float:
     """The probability that the test at level γ rejects the claim with n draws a side.
 
-    By exact p-values: at each of few likely counts j, which leaves an error of 2e-4, or at some of many,
-    between which the distance of the smallest i that is rejected from the approximate contour is
-    interpolated. `power` is too large at a corner of what the claim allows, and where counts are few.
+    By exact p-values, with an error of 2e-4 where few counts j are likely. `power` is too large at a
+    corner of what the claim allows, and where counts are few.
     """
-    first, last = (int(binom.ppf(tail, n, q)) for tail in (1e-4, 1 - 1e-4))
-    counts = np.arange(first, last + 1)
-    every = counts.size <= _ALL
-    some = binom.ppf(np.linspace(0.02, 0.98, _KNOTS), n, q).astype(int)
-    knots = counts if every else np.unique(some)
-    about = _rejected(q, n, n, claim, gamma)
-    off = [
-        _least_rejected(j, n, claim, gamma, i, every) - i
-        for j, i in zip(knots.tolist(), about(knots).tolist(), strict=True)
-    ]
-    least = about(counts) + np.round(np.interp(counts, knots, off))
-    return float(binom.pmf(counts, n, q) @ binom.sf(least - 1, n, p))
+    return _power(p, q, n, n, claim, gamma, partial(_rejected_exactly, most=_ALL))
 
 
-def _least_rejected(j: int, n: int, claim: Claim, gamma: float, about: int, exactly: bool) -> int:
+def _power(
+    p: float,
+    q: float,
+    n: int,
+    m: int,
+    claim: Claim,
+    gamma: float,
+    rejected: Callable[..., Callable[[IntArray], IntArray]],
+) -> float:
+    if p <= claim.region(q):
+        return 0.0
+    n, m = min(n, _MORE * m), min(m, _MORE * n)
+    window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
+    lattice = Lattice(window, rejected(q, n, m, claim, gamma))
+    return float(lattice.tail(np.array([q]), np.array([p]))[0])
+
+
+def _least_rejected(c: Counts, claim: Claim, gamma: float, exactly: bool) -> int:
     """The smallest i that the exact test rejects beside j, near a first guess; n + 1 if none is.
 
     The p-value is nearly normal in i: two of them give i, or one where the normal distribution begins a
     search for it `exactly`.
     """
+    n = c.n
 
     def missing(i: int) -> float:
         """By how much the normal quantile of the p-value is too small to reject; limited."""
         if not 0 <= i <= n:
             return -1.0 if i > n else 1.0
-        p_value = evidence(Counts(i, n, j, n), claim, gamma, math.inf).p_value
+        p_value = evidence(c._replace(i=i), claim, gamma, math.inf).p_value
         return float(ndtri(min(max(p_value, gamma / 10), 0.5)) - ndtri(gamma))
 
-    first = min(max(about, 0), n)
-    noise = n * float(normal_limit(np.array([max(j, 0.5) / n]), n, n, claim)[1][0])
+    first = min(max(c.i, 0), n)
+    noise = n * float(normal_limit(np.array([max(c.j, 0.5) / c.m]), n, c.m, claim)[1][0])
     short = missing(first)
     low = high = min(max(first + math.ceil(short * noise), 0), n + 1)  # to where it rejects
     if not exactly and high not in (first, n + 1):
@@ -153,11 +200,13 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
     """
     limit = claim.largest
     goal = float(ndtri(chance))
+    rejected = _rejected_exactly if _few_counts(q, n, m, claim) else _rejected
 
     def score(value: float) -> float:
         """The power as a normal quantile, in which it is nearly linear."""
         p = float(claim.whole.region(q, min(value, limit)))
-        return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
+        found = _power(p, q, n, m, claim, gamma, rejected)
+        return float(ndtri(min(max(found, 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), n, m, claim))
@@ -214,7 +263,7 @@ def draws_needed(
 def draws_needed_exactly(
     p: float, q: float, claim: Claim, gamma: float, chance: float
 ) -> int | None:
-    """`draws_needed`, raised where `exact_power` with as many is less than the chance asked for."""
+    """`draws_needed`, raised where the exact power with as many is less than the chance asked for."""
     n = draws_needed(p, q, claim, gamma, chance)
     if n is None:
         return n

@@ -7,6 +7,7 @@ where g is a line, and a polynomial is pinned down by its values at Chebyshev po
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,7 +15,7 @@ from scipy.fft import dct
 from scipy.special import gammaln, logit, xlog1py, xlogy
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.ordering import Contour, Counts, Window, count_range
+from dpassay.bounds.ordering import Counts, Window, count_range
 from dpassay.privacy.claims import Claim
 
 #: The interpolant is evaluated at this many times its number of points.
@@ -73,7 +74,7 @@ class Lattice:
     with j, so that this is too early for all others, if anything.
     """
 
-    def __init__(self, window: Window, least: Contour) -> None:
+    def __init__(self, window: Window, least: Callable[[IntArray], IntArray]) -> None:
         c, self.window = window.counts, window
         self.j, self.i = (
             (LogBinomial if last - first < _COUNTED else Grouped)(n, first, last, window.cut_off)

@@ -342,7 +342,9 @@ class CandidateCauses:
 
     def _joint(self, columns: Sequence[Weighed], *, sure: bool) -> list[CandidateCause]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
-        columns = [(*x.or_value(condition, shows, self.claim), x) for condition, shows, x in columns]
+        columns = [
+            (*x.or_value(condition, shows, self.claim), x) for condition, shows, x in columns
+        ]
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
         single_value = best[0].low == best[0].high and best[1] > MORE * np.sort(theta)[-2]

@@ -180,11 +180,12 @@ class Verdict(Shown):
     def power_statement(self) -> str:
         """What would be detected with probability 0.9, in words; empty where that is not known."""
         least = self.smallest_detectable
-        if least is None or not math.isfinite(least) or self.blind or self.unlearned:
-            return ""
-        if not self.varied:
+        if least is None or self.blind or self.unlearned or not self.varied:
             return ""
         detected = "would be detected with probability 0.9"
+        if not math.isfinite(least):
+            few = f"no excess, however large, {detected} on {self.alike}"
+            return "" if self.violated else few
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (

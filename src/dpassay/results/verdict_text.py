@@ -299,10 +299,8 @@ def _meaning(verdict: Verdict) -> tuple[str, str]:
             scope = "The notes say what would have been detected."
     elif not verdict.varied:
         scope = f"What would have been detected is not known: {_EVERY}."
-    elif not verdict.power_statement:
-        scope = (
-            "With so few draws no excess, however large, would be detected with probability 0.9."
-        )
+    elif not math.isfinite(verdict.smallest_detectable):
+        scope = f"{capital(verdict.power_statement)}."
     others = "other inputs, other events or more draws"
     if verdict.of_canaries:
         others = "other canaries, another score or another training run"
