@@ -85,6 +85,14 @@ def probability(name: str, value: Any, *, remedy: str = "") -> float:
     return real(name, value, above=0.0, below=1.0, remedy=remedy)
 
 
+def confidence(value: Any) -> float:
+    """Return a confidence, 1 less the error probability; one below 0.5 is taken for that probability."""
+    found = probability("confidence", value)
+    if found < 0.5:
+        raise _refused("confidence", value, "at least 0.5", f"did you mean {1 - found:g}?")
+    return found
+
+
 def read_json(text: str | bytes) -> Any:
     """Parse JSON; a ValueError if that is not possible."""
     try:

@@ -67,6 +67,18 @@ def said(capsys, *arguments):
         ),
         (("hunt", "zoo:Laplace()", "--claim", "eps=1", "--seconds", "0,5"), "'0,5' is no number"),
         (("plan", "--claim", "eps=1", "--excess", "20%"), "--excess is a share: 20 % is 0.2"),
+        (
+            ("counts", "9", "10", "1", "10", "--claim", "eps=1", "--confidence", "99%"),
+            "99 % is 0.99",
+        ),
+        (
+            ("audit", "zoo:Laplace()", "--claim", "eps=1", "--confidence", "0.05"),
+            "did you mean 0.95?",
+        ),
+        (
+            ("audit", "--samples", "p.csv", "q.csv", "--claim", "eps=1", "--json", "q.csv"),
+            "--json would overwrite q.csv",
+        ),
         (("estimate", "zoo:Laplace()", "--claim", "eps=1"), "audit tests a claim"),
         (("audit", "zoo:Laplace()", "--claim", "eps=1,0"), "the decimal mark is a point: 1.0"),
     ],

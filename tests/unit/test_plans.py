@@ -248,11 +248,10 @@ def test_audits_that_show_nothing_are_said_to_show_nothing(monkeypatch):
     assert "simulated audits of up to 200 draws a side do not tell 0.5-zCDP from 0.505" in str(none)
 
 
-def test_a_plan_doubts_percentages_and_error_probabilities():
+def test_a_plan_doubts_percentages():
     """Before the number, which is then of no use."""
     assert "20 % is 0.2. As given: about" in str(dp.plan("eps=1", excess=20))
     assert "%" not in str(dp.plan("eps=1", excess=2))
-    assert "did you mean 0.95? As given: about" in str(dp.plan("eps=1", confidence=0.05))
 
 
 def test_a_coin_names_the_shapes_of_noise_that_there_are():

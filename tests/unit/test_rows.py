@@ -117,6 +117,29 @@ def test_a_user_has_all_rows_that_differ_and_no_other(seed):
         assert 1 <= len(one.sides()[1]) <= 3
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("keys_at_once", [(2, 3), (3, 3)], ids=str)
+def test_inputs_of_counts_have_as_many_keys_as_the_space_allows(relation, keys_at_once, seed):
+    """An input with fewer keys made a mechanism that refuses it a violation."""
+    space = inputs.Counts(list("abcd"), most=9, keys_at_once=keys_at_once)
+    pairs = Records(row_schema(space, seed), as_relation(relation), np.random.default_rng(seed))
+    made = pairs.catalogue(outside=False) + [pairs.random() for _ in range(20)]
+    made += [pairs.mutated(one) for one in made]
+    made += [simpler for one in made[::7] for simpler in pairs.simpler(one)]
+    for one in made:
+        for side in pairs.pair(one):
+            assert keys_at_once[0] <= len(side) <= keys_at_once[1] or one.outside
+
+
+def test_a_user_may_have_every_row_there_can_be(seed):
+    space = inputs.Table(
+        {"who": inputs.Integer(0, 3), "what": inputs.Category(["a", "b"])}, rows=(0, 20)
+    )
+    rng = np.random.default_rng(seed)
+    pairs = Records(row_schema(space, seed), Relation.ONE_USER, rng, user=0)
+    assert max(len(one.second) for one in pairs.catalogue(outside=False)) == 20
+
+
 def test_counts_change_by_one(seed):
     rng = np.random.default_rng(seed)
     schema = row_schema(inputs.Counts(["a", "b", "c"], most=9), seed)

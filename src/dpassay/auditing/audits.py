@@ -142,7 +142,7 @@ def audit(
         checks.one_of("details", details, ("violation",), remedy="or True or False")
     else:
         checks.flag("details", details)
-    gamma = (1 - checks.probability("confidence", confidence)) / len(claims)  # Bonferroni
+    gamma = (1 - checks.confidence(confidence)) / len(claims)  # Bonferroni
     how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
     drawn = {"rng": rng, "sampling": sampling, "relation": relation, "features": features}
     choices, seen, planned = _counted(mechanism, pairs, claims, gamma, **how, **drawn)
@@ -338,7 +338,7 @@ def bound(
     True
     """
     wanted = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     if isinstance(pairs, str) and not isinstance(mechanism, str):
         raise InvalidInput(
             f"the second argument is the pair of inputs, got {pairs!r}; write of={pairs!r}"

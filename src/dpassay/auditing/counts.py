@@ -156,7 +156,7 @@ def audit_counts(
                 f"before the draws of each side: got {i:,} of {n:,} and {j:,} of {m:,}"
             )
     counts = Counts(i, n, j, m)
-    gamma = 1.0 - checks.probability("confidence", confidence)
+    gamma = 1.0 - checks.confidence(confidence)
     if likelier is not None:
         checks.one_of("likelier", likelier, ("first", "second"))
     tests = statements(counts, claim, likelier)

@@ -91,10 +91,6 @@ class Plan(Shown):
         if excess > _PERCENT:
             said += f"an excess of {excess:g} is {100 * excess:,.0f} %; {excess:g} % is "
             said += f"{excess / 100:g}. "
-        if self.confidence < 0.5:
-            wrong = 1 - self.confidence
-            said += f"with a confidence of {self.confidence:g} a true claim may be refuted with "
-            said += f"probability {wrong:g}: did you mean {wrong:g}? "
         return said + "As given: " * bool(said)
 
 

@@ -96,7 +96,7 @@ def plan(
     True
     """
     checks.probability("power", power)
-    checks.probability("confidence", confidence)
+    checks.confidence(confidence)
     if train is not None:
         checks.probability("train", train)
     if mechanism is None:

@@ -77,7 +77,7 @@ def verify(
     if claim is None:
         raise InvalidInput('what is claimed? Give a claim such as "eps=1, delta=1e-5"')
     asked = as_claim(claim)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     target = asked.shown_by()
     epsilon, allowed = None, 0.0
     if target is not None and target[0].size == 1:

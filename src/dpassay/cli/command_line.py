@@ -59,7 +59,10 @@ def _explain_slips(arguments: list[str]) -> None:
         raise InvalidInput(f"the file to write is given as --out {pages[0]}")
     for option, value in pairwise(arguments):
         if option in ("--excess", "--confidence", "--power", "--train") and value.endswith("%"):
-            raise InvalidInput(f"{option} is a share: 20 % is 0.2, got {value}")
+            share = value[:-1] if re.fullmatch(r"\d+(\.\d+)?%", value) else "20"
+            raise InvalidInput(f"{option} is a share: {share} % is {float(share) / 100:g}")
+        if option in ("--json", "--out") and value != "-" and arguments.count(value) > 1:
+            raise InvalidInput(f"{option} would overwrite {value}, which this command reads")
     claims = options.count("--claim")
     if claims and verb == "estimate":
         raise InvalidInput("estimate takes no --claim: it estimates; audit tests a claim")

@@ -110,7 +110,7 @@ def hunt(
     stated = neighbours_of(mechanism, given | {"sensitivity": sensitivity, "norm": norm})
     claimed = as_claim(stated.claim)
     checks.whole("budget", budget, at_least=LEAST)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
     checks.flag("outside", outside)
     if guide is not None:

@@ -25,6 +25,8 @@ from dpassay.privacy.relations import Relation
 _SMALL, _MANY = 5, 600
 #: Rows that are alike at most: a threshold on a count shows between two of these numbers.
 _ALIKE = 12
+#: Rows that are drawn in search of one more key, for each that there must be.
+_TRIES = 50
 #: Powers of two beyond which int32, uint32 and int64 overflow.
 _WIDTHS = (31, 32, 63)
 
@@ -76,13 +78,14 @@ class Records(Candidates):
         self.user = user
         least, most = schema.length
         grows = relation in (Relation.ADD_REMOVE, Relation.ONE_USER)
-        if grows and least == most:
+        counted = schema.multiplicity is not None  # a row more may raise the count of a key
+        if grows and least == most and not counted:
             raise InvalidInput(
                 f"the relation {str(relation)!r} changes the number of rows, but all inputs have "
                 f'{most}: use relation="replace", or let the length vary'
             )
-        self.least: int = least if grows else max(least - 1, 0)  # common rows
-        self.most: int = most - 1
+        self.least: int = least if grows or counted else max(least - 1, 0)  # common rows
+        self.most: int = max(most - 1, self.least)
         self.ends = [tuple(values.extremes(cell)[k] for cell in schema.cells) for k in (0, 1)]
         # the columns whose values are neither counts of a row nor names of users
         reserved = (schema.multiplicity, user)
@@ -142,6 +145,9 @@ class Records(Candidates):
                 yield candidate(name, (), (row,))
                 yield candidate(f"{name}, several times", (), (row,) * 3)
                 yield candidate(f"{name}, among others", (), (row, *many))
+                if self.most > self.least + 3:
+                    often = (row,) * (self.most + 1 - self.least)
+                    yield candidate(f"{name}, as often as there can be", (), often)
             case _:
                 far = _with(row, k, values.opposite(self.schema.cells[k], row[k]))
                 yield candidate(name, (far,), (row,))
@@ -252,9 +258,14 @@ class Records(Candidates):
         """The candidate within the lengths of the space."""
         least, most = self.least, self.most
         own = [rows[: most + 1 - least] for rows in (found.first, found.second)]
-        common = found.common[: max(most + 1 - max(map(len, own)), 0)]
+        common = found.common[: max(most + 1 - max(map(len, own)), least)]
         common += tuple(self._typical() for _ in range(least - len(common)))
-        return self._related(replace(found.sharing(common), first=own[0], second=own[1]))
+        fitted = self._related(replace(found.sharing(common), first=own[0], second=own[1]))
+        for _ in range(_TRIES * least):  # keys that came twice count once
+            if len(fitted.common) >= least:
+                break
+            fitted = self._related(fitted.sharing((*fitted.common, self._typical())))
+        return fitted
 
     def _related(self, found: RowCandidate) -> RowCandidate:
         """The candidate with what counts and users demand, and whether it lies outside the space.
@@ -264,14 +275,18 @@ class Records(Candidates):
         """
         common, own = found.common, [found.first, found.second]
         if (column := self.schema.multiplicity) is not None:
+            keys = {repr(row[1 - column]): row for row in common}
+            common = tuple(keys.values())
+            if len(keys) == self.schema.length[1]:
+                own = _of_keys(keys, own, 1 - column)
             own = [tuple(_with(row, column, 1) for row in rows) for rows in own]
-            common = tuple({repr(row[1 - column]): row for row in common}.values())
         if (who := self.user) is not None:
             one, other = values.extremes(self.schema.cells[who])
             own = [tuple(_with(row, who, one) for row in rows) for rows in own]
             common = tuple(_with(row, who, other) if row[who] == one else row for row in common)
         rows = (*common, *own[0], *own[1])
         inside = all(all(map(values.holds, self.schema.cells, row)) for row in rows)
+        inside = inside and len(common) >= self.least
         kept = found.sharing(common)
         return replace(kept, first=own[0], second=own[1], outside=not inside)
 
@@ -311,6 +326,8 @@ class Records(Candidates):
                 return replace(found, at=self._pick((0, len(common))))
             case 6 if most and len(common) < most:
                 return found.sharing((*common, self._typical()))
+            case 7 if self.relation is Relation.ONE_USER:
+                return replace(found, second=found.second * 2)
         if self.relation is Relation.EDIT_CELL:
             (first,), (second,) = found.first, found.second
             k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
@@ -335,15 +352,11 @@ class Records(Candidates):
         return _once([one for one in differ if one.key != found.key])
 
     def _fewer(self, found: RowCandidate) -> Iterator[RowCandidate]:
-        common = found.common
-        size = len(common) - self.least
-        while size >= 1:
-            for start in range(0, len(common), size)[:8]:
-                yield found.sharing((*common[:start], *common[start + size :]))
-            size //= 2
-        if self.relation is Relation.ONE_USER and len(found.second) > 1:
-            for k in range(len(found.second)):
-                yield replace(found, second=(*found.second[:k], *found.second[k + 1 :]))
+        for rows in _shorter(found.common, self.least):
+            yield found.sharing(rows)
+        if self.relation is Relation.ONE_USER:
+            for rows in _shorter(found.second, 1):
+                yield replace(found, second=rows)
 
     def _alike(self, found: RowCandidate) -> Iterator[RowCandidate]:
         if len(set(map(repr, found.common))) > 1:
@@ -367,6 +380,25 @@ class Records(Candidates):
     def _simpler_column(self, k: int, rows: Rows) -> Iterator[Rows]:
         for column in values.simpler_column(self.schema.cells[k], [row[k] for row in rows]):
             yield tuple(_with(row, k, value) for row, value in zip(rows, column, strict=True))
+
+
+def _of_keys(keys: dict[str, Row], own: list[Rows], column: int) -> list[Rows]:
+    """Rows that differ, where there can be no other keys than these; those of the sides differ."""
+    every = list(keys.values())
+    first = [row if repr(row[column]) in keys else every[0] for row in own[0]]
+    taken = {repr(row[column]) for row in first}
+    free = {key: row for key, row in keys.items() if key not in taken} or keys
+    other = next(iter(free.values()))
+    return [tuple(first), tuple(row if repr(row[column]) in free else other for row in own[1])]
+
+
+def _shorter(rows: Rows, least: int) -> Iterator[Rows]:
+    """Without all but the least number of rows, then without half as many, and so on."""
+    size = len(rows) - least
+    while size >= 1:
+        for start in range(0, len(rows), size)[:8]:
+            yield (*rows[:start], *rows[start + size :])
+        size //= 2
 
 
 def _in_turn(lists: list[list[Any]]) -> list[Any]:

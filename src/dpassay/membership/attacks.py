@@ -123,7 +123,7 @@ def attack_rates(
     runs = [(_scores("scores_in", x), _scores("scores_out", y)) for x, y in pairs]
     for x, y in runs:
         _refuse_labels(x, y)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     checks.flag("separate_runs", separate_runs)
     _refuse_copies(runs)
     guarantee = Guarantee.EXACT if separate_runs or several else Guarantee.HEURISTIC

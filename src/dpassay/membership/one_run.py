@@ -119,7 +119,7 @@ def one_run(
     given = read_runs(scores, included, groups)
     tested = tested_claim(claim, delta)
     beside = epsilon_beside(tested, claim, delta)
-    gamma = 1.0 - checks.probability("confidence", confidence)
+    gamma = 1.0 - checks.confidence(confidence)
     seed = seed_of(rng)
     runs = [ranked(run, seed, k) for k, run in enumerate(given)]
     places = len(runs) > 1 or not np.isfinite(runs[0].scores).all()

@@ -118,7 +118,7 @@ class Monitor:
         pair: tuple[Any, Any] | Pair | None = None,
     ) -> None:
         self.claim = as_claim(claim)
-        self.confidence = checks.probability("confidence", confidence)
+        self.confidence = checks.confidence(confidence)
         self.seed, self.loss = seed_of(rng), loss
         self.pair = None if pair is None else as_pair(pair)
         self.doubts: tuple[str, ...] = ()
@@ -316,7 +316,7 @@ def monitor(
     (True, True)
     """
     wanted = as_claim(claim_on(claim, mechanism, pairs))
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     how = replace(as_sampling(sampling), progress=False)  # one line for all draws together
     found = list(
         sources(mechanism, pairs, rng=rng, sampling=how, relation=relation, features=features)

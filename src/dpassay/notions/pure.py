@@ -146,7 +146,7 @@ def lower_bound(
     >>> 0.8 < bound.value < 1.0, bound.pair[1]
     (True, 1.0)
     """
-    gamma = 1.0 - checks.probability("confidence", confidence)
+    gamma = 1.0 - checks.confidence(confidence)
     _check(region, floor, caution)
     density = KernelDensity.of(bandwidth)
     length = len(pairs) if isinstance(pairs, Sequence) else 1

@@ -167,7 +167,7 @@ def lower_bound(
     (True, 'exact')
     """
     lam = _orders(order, "order")
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to test: the iterator is empty")
@@ -202,7 +202,7 @@ def curve(
     and rise with the order, as the divergence does; without, they hold at each order on its own.
     """
     lam = _orders(orders)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
     bounds = _bounds([source], lam, n, each, method, direction)

@@ -94,7 +94,7 @@ def estimate(
     options = Options.of(epsilons, loss, plug_in, train, direction)
     eps = options.eps
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     draws = None if n is None else checks.whole("n", n, at_least=40)
     found, counted = count_thresholds(source, draws, options)
     upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
@@ -276,7 +276,7 @@ def _union(
     sampling: Sampling | None,
 ) -> SetSpectrum:
     """Every job's spectrum, and the worst of them all."""
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     draws = checks.whole("n", n, at_least=40)
     seed, parts, failures = seed_for(rng, sampling), list(reused), []
     first: Exception | None = None

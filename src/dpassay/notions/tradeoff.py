@@ -100,7 +100,7 @@ def estimate(
     draws = totals(source, n)
     checks.real("perturbation", perturbation, at_least=0.0)
     if confidence is not None:
-        checks.probability("confidence", confidence)
+        checks.confidence(confidence)
     density = KernelDensity.of(bandwidth)
     batch = None if confidence is None and loss is None else source.deal(draws)
     if batch is not None:
@@ -228,7 +228,7 @@ def point(
     """
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     eta = checks.real("threshold", threshold, above=0.0)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     checks.one_of("box", box, tuple(_REGIONS))
     budget = split(source, n, 0.5)
     with CallProgress(budget.draws(1), "learning") as bar:
@@ -290,7 +290,7 @@ def audit(
     """
     claim = as_claim(claim)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    gamma = 1 - checks.probability("confidence", confidence)
+    gamma = 1 - checks.confidence(confidence)
     checks.one_of("box", box, tuple(_REGIONS))
     if n_locate is not None:
         n_locate = checks.whole("n_locate", n_locate, at_least=10)

@@ -210,7 +210,8 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
     lines: dict[str, Line] = {ESTIMATED_DELTA: (found.x, found.y)}
     caption = [
-        "The smallest δ for which (ε, δ)-DP holds, by ε. The estimate is too large where δ is near 0."
+        "The smallest δ for which (ε, δ)-DP holds, by ε. The estimate is mostly too large where the true "
+        "δ is 0. Where δ is small but not 0 it may be far too small, as for subsampled noise."
     ]
     point = band = None
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions

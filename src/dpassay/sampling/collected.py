@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,12 +41,16 @@ from dpassay.sampling.dependence import (
     sorted_note,
 )
 from dpassay.sampling.draw import Seed, seed_of
+from dpassay.sampling.file_formats import TABLES_OF_FILES
 from dpassay.sampling.files import column_notes, frame_pair, read_pair
 from dpassay.sampling.job import stream
 from dpassay.sampling.repeated_draws import fingerprint_of
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
 from dpassay.sampling.text_tables import Marks
+
+#: So many names of files are enough to see that a list holds no outputs.
+_LOOKED_AT = 3
 
 
 def from_samples(
@@ -134,11 +139,24 @@ def _outputs(p: Any, q: Any) -> list[Outputs]:
     """Outputs that are in no table."""
     sides = []
     for name, given in (("p", p), ("q", q)):
+        if _are_paths(given):
+            raise InvalidInput(
+                f"{name} holds names of files, not outputs: {checks.shown(given[0])} is a file. Where "
+                f"each file is one output, such as a synthetic table, read them: {TABLES_OF_FILES}"
+            )
         try:
             sides.append(all_of(given))
         except BadOutput as error:
             raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
     return sides
+
+
+def _are_paths(given: Any) -> bool:
+    """Whether a list holds names of files that exist, which would be audited as text."""
+    if not isinstance(given, (list, tuple, np.ndarray)):
+        return False
+    first = list(given[:_LOOKED_AT])
+    return bool(first) and all(isinstance(x, (str, Path)) and os.path.isfile(x) for x in first)
 
 
 def _dictionaries(table: Table) -> list[dict[str, Any]]:

@@ -52,6 +52,10 @@ _SHEET = (
     "is a spreadsheet, which is not read: save the sheet with the outputs as CSV (in Excel: File, Save "
     "As, CSV UTF-8; in LibreOffice: File, Save As, Text CSV) and give that file"
 )
+#: How files are given of which each is one output.
+TABLES_OF_FILES = (
+    "dp.from_samples([pandas.read_csv(f) for f in first], [pandas.read_csv(f) for f in second])"
+)
 #: What of pyarrow reads a format.
 _MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
 #: The most bytes that are read of a file unless more are asked for, and read at a time.
@@ -123,7 +127,10 @@ def _opened(file: Path, limit: Limit, marks: Marks) -> tuple[Origin, TextTable |
     compression = _COMPRESSED.get(file.suffix.lower())
     suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
     if file.is_dir():
-        raise Unreadable("is a directory, not a file of outputs")
+        raise Unreadable(
+            "is a directory, not a file of outputs. Where each file in it is one output, such as a "
+            f"synthetic table, read them in Python: {TABLES_OF_FILES}"
+        )
     if not file.exists():
         raise Unreadable("does not exist")
     if suffix == ".npz":

@@ -41,6 +41,9 @@ _NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infin
 _DIGITS = "[+-]?[0-9][0-9.eE+-]*"
 _SPACES = " \u00a0\u2009\u202f"  # no-break and thin ones too
 _SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([,{_SPACES}'’_|]+{_DIGITS})+"
+#: Ranges, which are labels: 1,000-1,999 and 2 000 – 2 999.
+_END = f"[0-9]+(?:[.,{_SPACES}'’_][0-9]+)*"
+_RANGE = f"{_END}(?:[-–]|[{_SPACES}][-–][{_SPACES}]){_END}"
 _DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_")
 #: Numbers with a unit, and negative ones with another sign: 5 €, 5%, (5), 5-, −5.
 _AMOUNT = rf"{_DIGITS}[0-9.,{_SPACES}]*"
@@ -386,7 +389,7 @@ def _typed(cells: Any, marks: Marks) -> tuple[AnyArray, str]:
     true, false = _among(cells, _TRUE), _among(cells, _FALSE)
     if (true | false).all():
         return true, ""
-    separated = _matches(cells, _SEPARATED)
+    separated = _matches(cells, _SEPARATED) & ~_matches(cells, _RANGE)
     if cell := _first(cells, separated):
         fitting = ", ".join(
             f"{one.options} if it is {re.sub(one.separator, '', cell).replace(one.decimal, '.')}"
