@@ -140,6 +140,44 @@ def _svt_ell(svt: Any) -> Any:
     return ell
 
 
+def released() -> Iterator[Row]:
+    """Vectors as they are released: with few decimals, or counts. Values repeat there by chance."""
+
+    def moved(by: Any, scale: float) -> tuple[Any, Any]:
+        by = np.asarray(by, dtype=float)
+        return (
+            lambda side, size, rng: side * by + rng.laplace(scale=scale, size=(size, by.size)),
+            lambda x: ((np.abs(x - by) - np.abs(x)) / scale).sum(axis=1),
+        )
+
+    def decimals(x: Any) -> Any:
+        return np.round(x, 4)
+
+    def counts(side: int, size: int, rng: np.random.Generator) -> Any:
+        p = 1 - np.exp(-0.3)
+        noise = rng.geometric(p, (size, 3)) - rng.geometric(p, (size, 3))
+        return noise + side * np.array([1, 0, 1])
+
+    def counts_ell(x: Any) -> Any:
+        return 0.3 * (np.abs(x - [1, 0, 1]) - np.abs(x)).sum(axis=1)
+
+    five, twelve = [1, 1, 1, 0, 0], [0, 0, 0, 1, 0, 0, 0, -1, 0, 0, 0, 0]
+    name = "five Laplace numbers with four decimals, three moved"
+    yield Row("released", name, *moved(five, 6.0), dp.PureDP(0.25), decimals)
+    yield Row(
+        "released",
+        "histogram of twelve, two bins moved",
+        *moved(twelve, 2.0),
+        dp.PureDP(0.5),
+        decimals,
+    )
+    yield Row("released", "three counts, two moved", counts, counts_ell, dp.PureDP(0.3))
+    shift = gaussian_shift(5, np.ones(5) / np.sqrt(5))
+    name = "Gaussian over 5 coordinates, four decimals"
+    yield Row("released", name, *shift, dp.GaussianDP(0.5), decimals)
+
+
 def rows() -> list[Row]:
     """The whole bank."""
-    return [*one_dimensional(), *discrete(), *vectors(), *types(), *relatives(), *held_out()]
+    own = [*one_dimensional(), *discrete(), *vectors(), *types(), *relatives()]
+    return [*own, *held_out(), *released()]

@@ -134,6 +134,12 @@ def reach_cells() -> dict[str, tuple[Any, Any]]:
         "Gaussian, 5 dimensions": zoo.Gaussian(),
         "subsampled Gaussian, σ = 1": zoo.Subsampled(zoo.Gaussian(1.0)),
         "Poisson-subsampled Gaussian, σ = 5": zoo.PoissonSubsampled(zoo.Gaussian(5.0)),
+        "Poisson-subsampled Gaussian, σ = 0.8, rate 0.2": zoo.PoissonSubsampled(
+            zoo.Gaussian(0.8), 0.2
+        ),
+        "Poisson-subsampled Gaussian, σ = 0.6, rate 0.3": zoo.PoissonSubsampled(
+            zoo.Gaussian(0.6), 0.3
+        ),
         "discrete Laplace": zoo.DiscreteLaplace(),
         "discrete Gaussian": zoo.DiscreteGaussian(),
         "exponential, continuous": zoo.ContinuousExponential(),

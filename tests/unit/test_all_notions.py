@@ -588,7 +588,7 @@ def test_delta_beyond_epsilon_is_above_zero_by_what_the_notes_say(seeds):
 
 def test_the_bias_that_was_found_for_one_number_is_noted_for_one_number(seed):
     found = dp.estimate(zoo.Laplace(1.0), PAIR, n=5_000, rng=seed)
-    assert "too large (for Laplace noise with" in found.about.noted
+    assert "privacy loss (for Laplace noise with" in found.about.noted
     assert all(len(note) < 250 for note in found.about.notes)
 
     def two(x, size, rng):

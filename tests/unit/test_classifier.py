@@ -61,10 +61,11 @@ def test_candidates_suit_the_outputs(seed):
         "products",
         "parity",
         "kde",
+        "additive",
         "boosting",
     ]
     assert "kde" not in candidates(gaussian(500, 500, seed, d=20))
-    assert candidates(gaussian(500, 500, seed, d=300)) == ["linear", "boosting"]
+    assert candidates(gaussian(500, 500, seed, d=300)) == ["linear", "additive", "boosting"]
 
 
 @pytest.mark.parametrize("wrong", ["forest", 3, object()])

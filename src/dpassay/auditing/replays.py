@@ -26,6 +26,7 @@ from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import totals
+from dpassay.sampling.collected import UNNAMED
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.repeated_draws import drawn_before
 from dpassay.sampling.samples import Batch, Samples, Source, one_source, warned
@@ -103,6 +104,13 @@ def replay(
     else:
         if witness.pair is None:
             raise InvalidInput("the witness carries no pair of inputs to run on")
+        files = () if about is None else tuple(one.file for one in about.files)
+        names = tuple(one for one in witness.pair if isinstance(one, str))
+        if names in (UNNAMED, files or UNNAMED):
+            raise InvalidInput(
+                "the verdict is about outputs that were given without their inputs: replay it on fresh "
+                "outputs, dp.draw(mechanism, pair, n=…) or dp.from_samples(…), in place of the mechanism"
+            )
         # streams of its own: with the seed of the audit the draws that chose the event would come back
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
         sizes = (witness.n_p, witness.n_q) if n is None else (checks.whole("n", n),) * 2

@@ -33,8 +33,8 @@ _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
 _FEW, _MANY_TIMES = 20, 5
 #: Up to so many counts the exact power computes the p-value at each, of more at some.
 _ALL, _KNOTS = 24, 7
-#: How often a plan is raised with it, and by how much the power may then be too small, or too large.
-_TURNS, _UNCERTAIN, _TOO_MUCH = 8, 4e-3, 0.015
+#: How often a plan is raised with it, and by how much the power may then be too large.
+_TURNS, _TOO_MUCH = 8, 0.015
 
 
 def _few_counts(q: float, n: int, m: int, claim: Claim) -> bool:
@@ -270,7 +270,7 @@ def draws_needed_exactly(
     goal, low, high = float(ndtri(chance)), 0, None
     for _ in range(_TURNS):  # as a normal quantile the power is nearly linear in √n
         found = exact_power(p, q, n, claim, gamma)
-        enough = found >= chance - _UNCERTAIN
+        enough = found >= chance
         low, high = (low, n) if enough else (n, high)
         if enough and (found <= chance + _TOO_MUCH or not low):
             break

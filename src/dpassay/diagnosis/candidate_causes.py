@@ -20,6 +20,7 @@ from dpassay.diagnosis.noise_fit import (
     MORE,
     Noise,
     Numbers,
+    Weighed,
     best_thresholds,
     interleaved,
     is_curve,
@@ -71,14 +72,14 @@ _EVERY_TIME = 0.9
 #: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
 #: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
 _LAX = 0.2
+#: The part of a condition, or of its complement, by which the event of the witness may differ from it.
+_NEARLY = 0.1
 #: The part of the claimed parameter from which on a coordinate tells something.
 _TELLING = 0.25
-#: Coordinates share their noise from this correlation on.
-_SAME = 0.99
+_SAME = 0.99  # the correlation from which on coordinates share their noise
 #: Numbers of at most this many different values are categories.
 CATEGORIES = 7
-#: Spreads differ from this ratio on.
-_RATIO = 1.2
+_RATIO = 1.2  # from which on spreads differ
 #: What may follow from noise, or losses, that spread differently.
 _FOLLOWING = (Fault.REPRESENTATION, Fault.SUPPORT, Fault.DELTA)
 #: Noise is too small if the claim needs so much more of it.
@@ -112,10 +113,6 @@ class CandidateCause:
     def event_alone(self) -> bool:
         """Whether its event is all that is said."""
         return self.other is None and not self.parts and not self.facts
-
-
-#: A number with the threshold that shows most, and how much it shows.
-Weighed = tuple[Condition, float, Numbers]
 
 
 @dataclass(frozen=True)
@@ -183,11 +180,7 @@ class CandidateCauses:
         return float(self._weighed([condition.holds(side).sum() for side in (self.p, self.q)]))
 
     def _best(self, parts: Iterable[Part]) -> list[Weighed]:
-        return self._with_thresholds([Numbers(part, self.p, self.q) for part in parts])
-
-    def _with_thresholds(self, columns: Sequence[Numbers]) -> list[Weighed]:
-        best = best_thresholds(columns, self.claim)
-        return [(*found, one) for found, one in zip(best, columns, strict=True)]
+        return best_thresholds([Numbers(part, self.p, self.q) for part in parts], self.claim)
 
     def _categorical(self, condition: Condition) -> list[CandidateCause]:
         """An event of categories: about their order, on one side only, or with a finite ratio."""
@@ -296,7 +289,7 @@ class CandidateCauses:
 
         If values are `lost`, a cause by itself, only numbers that all outputs have are looked at.
         """
-        columns = self._with_thresholds([x for x in self._columns if not x.on_other_grids])
+        columns = best_thresholds([x for x in self._columns if not x.on_other_grids], self.claim)
         if lost:
             columns = [one for one in columns if one[2].draws == tuple(map(len, one[2].sides))]
         most = max((theta for _, theta, _ in columns), default=0.0)
@@ -433,11 +426,12 @@ class CandidateCauses:
         return low == 0 and high * math.exp(-one.shift / noise.scale) > _EXPECTED
 
     def _is_witness(self, condition: Condition) -> bool:
-        """Whether it is the event of the witness on these draws."""
+        """Whether it is the event of the witness on nearly all of these draws, or its complement."""
         if self.event is None:
             return False
-        sides, event = (self.p, self.q), self.event
-        return all(np.array_equal(event.holds(side), condition.holds(side)) for side in sides)
+        event, own = (np.append(x.holds(self.p), x.holds(self.q)) for x in (self.event, condition))
+        off, smaller = np.mean(event != own), min(own.mean(), 1 - own.mean())
+        return bool(min(off, 1 - off) <= _NEARLY * smaller)
 
     def _scales(self, weighed: Weighed, several: Sequence[Numbers]) -> list[CandidateCause]:
         """Spreads that differ, a shift that is too large, or noise that is too small."""
@@ -491,7 +485,7 @@ class CandidateCauses:
             in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
             epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
-            [(condition, _)] = best_thresholds([one], in_delta, plug_in)
+            [(condition, _, _)] = best_thresholds([one], in_delta, plug_in)
             kind = Fault.DELTA
             return [CandidateCause(kind, condition, noise=noise, facts=facts, qualified=mixed)]
         if shift <= _EXCESS * noise.scale * allowed:

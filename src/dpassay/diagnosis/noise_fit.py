@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import bdtrik, ndtr
@@ -457,9 +457,13 @@ def one_sided(low: float, high: float) -> bool:
     return low <= _NEVER * high or 1 - high <= _NEVER * (1 - low)
 
 
+#: A number with the event that shows most, and how much it shows.
+Weighed: TypeAlias = tuple[Condition, float, Numbers]
+
+
 def best_thresholds(
     columns: Sequence[Numbers], claim: Claim, weigh: Callable[..., Any] = shown
-) -> list[tuple[Condition, float]]:
+) -> list[Weighed]:
     """The threshold of each column that shows most, and how much; one evaluation serves all."""
     if not columns:
         return []
@@ -471,5 +475,5 @@ def best_thresholds(
     found = []
     for one, (thresholds, _, _), shows in zip(columns, each, all_shown, strict=True):
         top = int(np.argmax(shows))
-        found.append((Condition(one.part, low=float(thresholds[top])), float(shows[top])))
+        found.append((Condition(one.part, low=float(thresholds[top])), float(shows[top]), one))
     return found

@@ -302,7 +302,11 @@ def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Qu
         'relation="user" and user="the column that says whose a row is" go together',
     )
     checks.require(
-        user is None or (user in schema.names and len(schema.names) > 1),
+        schema.names != (user,),
+        f"rows must have another column beside {user!r}: give the table one, such as a Category",
+    )
+    checks.require(
+        user is None or user in schema.names,
         f"user must name a column of a table, of which there are {checks.shown(schema.names)}; got "
         f"{user!r}",
     )

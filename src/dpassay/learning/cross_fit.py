@@ -58,8 +58,11 @@ _DIGITS = 1000
 _FEW = 30
 #: Draws per category that suffice for its frequency.
 _OFTEN = 20
-#: Scores with few parameters.
-_PARAMETRIC = ("polynomial", "ranks", "linear", "logistic", "products", "discriminant")
+#: Scores with few parameters, or with few steps.
+_PARAMETRIC = (
+    *("polynomial", "ranks", "linear", "logistic", "products", "discriminant"),
+    "additive",
+)
 #: Scores that are slow to fit.
 _SLOW = ("products", "boosting")
 
@@ -98,12 +101,10 @@ def candidates(training: Training) -> list[str]:
             names.append("parity")
     if free <= 2:
         names += ["polynomial", "kde"] if free else ["kde"]
-    elif _whole_numbers(training):
-        names.append("kde")  # frequencies of whole combinations
     if free == 1:
         names += ["ranks", "dyadic"]
     if many and draws >= _TREES:
-        names.append("boosting")
+        names += ["additive", "boosting"]
     kinds = training.p.outputs.structures
     if len(kinds) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(kinds[0])):
         names.append("characters")  # of text that hardly repeats

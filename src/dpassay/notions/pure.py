@@ -288,12 +288,11 @@ def unseen(masses: Masses, epsilon: float, n: int) -> tuple[str, ...]:
 
 def too_large(coordinates: int) -> str:
     """A note on the bias of the largest log-ratio, with what was found for one number."""
-    said = "the estimate of ε is the largest of many noisy log-ratios, and mostly too large"
-    if coordinates != 1:
-        return said
+    found = " (for Laplace noise with ε = 1 by 8 % at 20,000 draws a side, by 4 % at 100,000)"
     return (
-        f"{said} (for Laplace noise with ε = 1 by 8 % on average at 20,000 draws a side, and by 4 % at "
-        "100,000)"
+        "the estimate of ε is the largest of many noisy log-ratios: on average too large where frequent "
+        f"outputs have the largest privacy loss{found * (coordinates == 1)}, too small where rare ones "
+        "have it"
     )
 
 

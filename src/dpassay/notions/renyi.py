@@ -84,8 +84,9 @@ class Variational:
     """The bound that holds for every sample size.
 
     loss    what estimates log p/q: "auto" tries "logistic", "kde" and "boosting", as far as they suit
-            the outputs, and takes the one with the largest predicted bound; or one of these names, "knn",
-            "mlp", "torch", or any scikit-learn classifier
+            the outputs, and the floating-point representation, and takes the one with the largest
+            predicted bound; "values" leaves the representation out, "bits" tries it alone; or one of
+            these names, "knn", "mlp", "torch", or any scikit-learn classifier
     train   the share of training draws; by default a quarter, less of more than 10⁵
     """
 

@@ -205,6 +205,10 @@ def of_scores(scorer: Scorer, threshold: float, above: bool) -> Event:
 _LISTED, _NUMBERS = 4, 12
 
 
+#: What is no number but may come in place of one, and how it is called.
+_FAILURES = {"nan": "NaN", "inf": "∞", "-inf": "−∞", "outcome": "a failure"}
+
+
 def of_keys(
     layout: Layout,
     whole: Sequence[int] = (),
@@ -251,7 +255,7 @@ def of_keys(
         if otherwise:
             rare = "of a kind that was rare or not seen in training"
             parts.append(f"output is {'no finite number' if _all_numbers(layout) else rare}")
-        words = _or(parts) or "no output at all"
+        words = (_or(parts) or "no output at all") + _but_failures(layout, left_out) * bool(partial)
     return Event(
         words=words + free,
         layout=layout,
@@ -259,6 +263,13 @@ def of_keys(
         partial=tuple(partial),
         otherwise=otherwise,
     )
+
+
+def _but_failures(layout: Layout, left_out: Sequence[int]) -> str:
+    """That an event of numbers holds neither NaN, nor ±∞, nor failures, where such were seen."""
+    kinds = {layout.part(key).template[0] for key in left_out}
+    named = [name for kind, name in _FAILURES.items() if kind in kinds]
+    return f" (and not {_or(named)})" if named else ""
 
 
 def _all_numbers(layout: Layout) -> bool:

@@ -13,6 +13,7 @@ ones alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -187,6 +188,8 @@ def _repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
 _LOOK = (1 << 13, 1 << 17)
 #: A value is an atom if it makes up this share of the draws looked at, and comes three times.
 _SHARE = 1e-4
+#: Values that repeat by chance and are called atoms, on average, in a column.
+_CHANCE = 0.05
 #: A column is discrete if at least this share of its values are atoms.
 _DISCRETE = 0.9
 #: Decimals of which this share repeats lie on a grid, such as cents. With fewer draws than so many for
@@ -428,7 +431,7 @@ def _part(
     for column in range(width):
         values, count = _repeated(numbers[:, column])
         discrete = len(numbers) > 0 and count.sum() >= _DISCRETE * len(numbers)
-        least: Any = max(3.0, _SHARE * len(numbers))
+        least: Any = max(_by_chance(len(numbers), count), _SHARE * len(numbers))
         each = len(numbers) / max(len(numbers) - count.sum() + count.size, 1)  # draws of a value
         if count.sum() > _GRID * len(numbers) and each < _FEW and not whole_numbers(values):
             discrete, least = False, _FEW * each
@@ -445,6 +448,24 @@ def _part(
         atoms.append(values.astype(float))
         free.append(not discrete)
     return _keyed(Part(template, tuple(atoms), tuple(free), tuple(origins)), numbers, whole)
+
+
+def _by_chance(n: int, count: IntArray) -> float:
+    """From how many repeats on a value does not repeat by chance; at least 3.
+
+    Of n draws on a grid with λ expected at a place, Σ λᵏ/k! places have k, if λ is small. So twice the
+    values that come twice over those that come once is Σ λ²/Σ λ: for Laplace noise, whose λ falls
+    exponentially, half the largest λ. Then values that come k times are λᵏ⁻¹/(k·k!) of those that come
+    once, λ being the largest; for other noise they are fewer.
+    """
+    once = max(n - int(count.sum()), 1)
+    most = 4 * np.count_nonzero(count == 2) / once
+    if most > 1:  # values repeat everywhere
+        return 3.0
+    k = 3
+    while once * most ** (k - 1) / (k * math.factorial(k)) > _CHANCE:
+        k += 1
+    return float(k)
 
 
 def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:

@@ -308,10 +308,11 @@ class TradeoffPoint(Shown):
 class Profile(Shown, Tabular):
     """Every notion of one pair, estimated from one sample and one loss.
 
-    `epsilon` is the largest log-ratio that the draws support, mostly too large. `mu` is the smallest μ
-    for which the trade-off function lies above that of μ-GDP, and the one to publish: it is read off
-    where the two are furthest apart by more than four standard errors, at error rates of at least 20
-    draws, which leaves a small bias for Laplace and Gaussian noise.
+    `epsilon` is the largest log-ratio that the draws support: mostly too large where frequent outputs
+    have the largest privacy loss, too small where only rare ones have it. `mu` is the smallest μ for
+    which the trade-off function lies above that of μ-GDP, and the one to publish: it is read off where
+    the two are furthest apart by more than four standard errors, at error rates of at least 20 draws,
+    which leaves a small bias for Laplace and Gaussian noise.
     `tradeoff_curve.mu()` is the maximum over the whole curve, noise at rare events included: too large,
     often ∞. `tradeoff_curve.fit_gdp()` is the nearest Gaussian curve: as good for Gaussian noise, and
     for other noise smaller than the smallest μ.
@@ -327,8 +328,9 @@ class Profile(Shown, Tabular):
     loss: LossCurve | None = field(default=None, repr=False)
     pair: Pair | None = None
     #: The largest order of the Rényi curve that the draws support (a diagnostic, no guarantee): up to it
-    #: the relative error is at most 15 % in most samples. Beyond it the curve is noise, or outputs that
-    #: are too rare to be seen may make the divergence much larger. 1 if no order is supported.
+    #: the relative error is at most 15 % in most samples (in fewer for subsampled noise). Beyond it the
+    #: curve is noise, or outputs that are too rare to be seen may make the divergence much larger. 1 if
+    #: no order is supported.
     renyi_reach: float = math.inf
     about: About
 

@@ -13,7 +13,8 @@ from dpassay.results.view import related
 #: What a witness, or the bound of a divergence, by the bits of numbers means.
 BITS = (
     "this is about the low-order bits of the numbers, their floating-point representation; "
-    'loss="values" (--loss values) looks at the values alone'
+    'loss="values" (--loss values; in dp.renyi, dp.renyi.Variational(loss="values")) looks at the values '
+    "alone"
 )
 
 

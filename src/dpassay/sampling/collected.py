@@ -49,6 +49,8 @@ from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
 from dpassay.sampling.text_tables import Marks
 
+#: What stands for the inputs of samples, where nobody says what they were.
+UNNAMED = "samples p", "samples q"
 #: So many names of files are enough to see that a list holds no outputs.
 _LOOKED_AT = 3
 
@@ -123,7 +125,7 @@ def from_samples(
         for index, side in enumerate((batch.p, batch.q))
     )
     if pair is None:
-        pair = (Path(p).name, Path(q).name) if all(are_files) else ("samples p", "samples q")
+        pair = (Path(p).name, Path(q).name) if all(are_files) else UNNAMED
     return Samples(
         *shuffled,
         pair=as_pair(pair),

@@ -35,7 +35,9 @@ from dpassay.scores.kernel_density import KernelDensity
 from dpassay.scores.serializable import platt
 from dpassay.scores.training import Training
 
-PRESETS = ("boosting", "mlp", "torch")
+PRESETS = ("additive", "boosting", "mlp", "torch")
+#: Those that are boosted trees.
+_TREES = ("additive", "boosting")
 #: At most so many draws per side calibrate.
 _BACK = 20_000
 #: A user's classifier gets indicators of values with this share of the draws: rarer ones may repeat by
@@ -46,7 +48,7 @@ _STEP = 2.0**-12
 #: Rows that are fitted or scored on one core.
 _ON_ONE_CORE = 50_000
 #: Training draws per side beyond which a preset learns nothing new that its score could use.
-_ENOUGH = {"boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
+_ENOUGH = {"additive": 20_000, "boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ class ClassifierScore:
         rows = self.features.rows(outputs)[:, self.columns]
         with free_cores(len(rows)):
             scores = self.line[0] + self.line[1] * _log_odds(self.model, rows)
-        if self.name != "boosting":  # trees add up the same way for every row
+        if self.name not in _TREES:  # these add up the same way for every row
             scores = np.round(scores / _STEP) * _STEP
         return np.clip(scores, -LARGEST, LARGEST)
 
@@ -119,7 +121,7 @@ class ClassifierScore:
     @property
     def score_function(self) -> ScoreFunction | None:
         """Boosted trees as data; None for a model that cannot be written down."""
-        if self.name != "boosting":
+        if self.name not in _TREES:
             return None
         return ScoreFunction(self.name, self.features, _trees(self.model), self.line)
 
@@ -191,6 +193,18 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
     """(name, unfitted model)."""
     seed = int(rng.integers(2**31))
     match classifier if isinstance(classifier, str) else None:
+        case "additive":  # a split a tree: steps of each coordinate, which add up
+            from sklearn.ensemble import HistGradientBoostingClassifier
+
+            model = HistGradientBoostingClassifier(
+                max_iter=40,
+                max_leaf_nodes=2,
+                learning_rate=0.2,
+                early_stopping=False,
+                min_samples_leaf=max(5, min(50, draws // 40)),
+                random_state=seed,
+            )
+            return "additive", model
         case "boosting":
             from sklearn.ensemble import HistGradientBoostingClassifier
 
