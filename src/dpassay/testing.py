@@ -52,6 +52,7 @@ from dpassay.results.witness import BITS
 from dpassay.rounding import shortest_above
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.identity import digest_of
+from dpassay.sampling.samples import Samples
 from dpassay.tables import Status
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -222,7 +223,7 @@ def assert_private(
 
     >>> import dpassay as dp
     >>> verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=5000)
-    no violation of 1-DP detected; ε = 1.225 on an event like this would be detected with probability 0.9
+    no violation of 1-DP detected; ε = 1.225 shown in full by an event like this would be detected ...
     >>> verdict.violated
     False
     """
@@ -232,7 +233,8 @@ def assert_private(
     if detects is None and n is None and seconds is None:
         detects = suite.detects
         if detects is None:
-            n = suite.n or default_draws(mechanism, pairs, claim, flake)
+            rows = isinstance(mechanism, Samples)  # all of them
+            n = None if rows else suite.n or default_draws(mechanism, pairs, claim, flake)
     verb = audit if detects is None else functools.partial(audit_detecting, detects)
     verdict: Verdict = _run(
         lambda *given, **options: check_power(verb(*given, **options), detects),
@@ -292,7 +294,7 @@ def hunt_private(
     >>> found = hunt_private(  # doctest: +ELLIPSIS
     ...     dp.zoo.DiscreteLaplace(1.0), dp.inputs.Integer(0, 9), "eps=1", relation="query", budget=30_000
     ... )
-    no violation of 1-DP detected; 18 pairs were tried; ε = 1.147 on an event like this would be ...
+    no violation of 1-DP detected; 18 pairs were tried; ε = 1.147 shown in full by an event ...
     >>> found.violated
     False
     """

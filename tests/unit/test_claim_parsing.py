@@ -210,3 +210,13 @@ def test_trade_off_claims_are_named_after_what_they_come_from():
 
     assert str(dp.claim(Accountant())) == "f-DP (Accountant)"
     assert str(dp.TradeoffDP(dp.GaussianDP(0.5).tradeoff)) == "f-DP (0.5-GDP)"
+
+
+def test_points_of_a_file_that_seem_exchanged_are_refused(tmp_path):
+    """Pairs are [δ, ε] there and (ε, δ) elsewhere; ε = 1e-5 at δ = .52 is nobody's claim."""
+    place = tmp_path / "curve.json"
+    place.write_text("[[0.52, 1e-5], [0.44, 1e-4], [0.34, 1e-3]]")
+    with pytest.raises(InvalidInput, match="exchanged"):
+        dp.claim(str(place))
+    place.write_text("[[1e-5, 0.52], [1e-4, 0.44], [1e-3, 0.34]]")
+    assert dp.claim(str(place)).delta_at(0.52) < 2e-5

@@ -974,3 +974,17 @@ def test_a_key_that_hardly_ever_comes_is_a_cause(seed):
     found = dp.audit(_unknown_keys, pair, claim, n=150_000, loss="categories", rng=seed)
     assert found.witness.p == 0
     assert [one.kind for one in found.diagnosis] == [Fault.DELTA, Fault.SUPPORT]
+
+
+def test_failures_that_the_witness_event_leaves_out_are_the_cause(seed):
+    """The event of the witness was "output ≥ -8", and NaN was not named."""
+
+    def release(data, size, rng):
+        out = np.round(data + 2 * rng.normal(size=size), 2)
+        out[rng.random(size) < 0.02 * data] = np.nan
+        return out
+
+    verdict = dp.audit(release, (0, 1), (1.993, 1e-5), n=6000, rng=seed)
+    assert verdict.violated
+    assert verdict.diagnosis[0].kind == "failure"
+    assert "NaN" in str(verdict.witness.event) or "nan" in str(verdict.witness.event)

@@ -399,7 +399,7 @@ def test_failures_name_the_input_as_it_was_given_and_calls_that_can_be_made():
     with pytest.raises(dp.errors.InputChanged, match=r"on input \[3.0, 1.0\]") as changed:
         dp.draw(dp.from_function(changes), ([3.0, 1.0], [1.0, 2.0]), n=5000, rng=0)
     assert "size=" not in str(changed.value)
-    assert re.search(r"with \d+ calls in a row, rng=", str(changed.value))
+    assert re.search(r"again: \d+ calls in a row, rng=", str(changed.value))
 
     def own(x):
         raise OSError

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -535,3 +536,25 @@ def test_integers_beyond_doubles_are_compared_as_written(write):
     assert len(set(table.columns[0].tolist())) == 3
     with pytest.raises(UnreadableFile, match="which are one number"):
         read_table(write("a.csv", f"x\n{huge}\n0{huge}\n5\n"))
+
+
+def test_a_list_of_files_is_not_audited_as_text(tmp_path):
+    """Names of files differ between two folders: sound generators were violations, p < 1e-59."""
+    names = []
+    for side in "pq":
+        (tmp_path / side).mkdir()
+        names.append([str(tmp_path / side / f"{k}.csv") for k in range(5)])
+        for name in names[-1]:
+            Path(name).write_text("sex\nf\nm\n")
+    with pytest.raises(InvalidInput, match=r"names of files.*read_csv"):
+        dp.from_samples(*names)
+    with pytest.raises(UnreadableFile, match=r"is a directory.*read_csv"):
+        dp.from_samples(tmp_path / "p", tmp_path / "q")
+
+
+def test_ranges_are_labels(tmp_path):
+    bands = ['"under 1,000"', '"1,000-1,999"', "2 000 – 2 999"]
+    for name, cells in (("p", bands), ("q", bands[::-1])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["band", *cells * 20]))
+    found = dp.from_samples(tmp_path / "p.csv", tmp_path / "q.csv")
+    assert "1,000-1,999" in str(found.take(60).p.structures)

@@ -169,3 +169,15 @@ def test_numbers_beside_a_single_atom_are_in_no_key():
     assert len(layout) == 1
     assert first.counts().tolist() == [5000, 0]
     assert second.counts().tolist() == [4950, 50]
+
+
+def test_values_that_repeat_by_chance_are_no_atoms(seed):
+    """Of numbers with four decimals a few come three times; they hid the other scores of vectors."""
+    rng = np.random.default_rng(seed)
+    sides = [all_of(np.round(rng.laplace(scale=6, size=(2500, 5)), 4)) for _ in range(2)]
+    layout, *_ = learn(*sides)
+    assert len(layout) == 1
+    for side in sides:
+        side.numbers[:20, 0] = 0.5  # a value of its own
+    layout, *_ = learn(*sides)
+    assert len(layout) == 2

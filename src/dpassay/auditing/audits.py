@@ -428,8 +428,8 @@ def _notes(choice: Selection, claims: int, event: Event) -> list[str]:
         notes.append(
             "the event is an illustration; the divergence is bounded as a whole"
             if share == 1.0
-            else f"two tests share the error probability: {100 * share:.3g} % for the bound of the "
-            "divergence, the rest for the test of the event"
+            else "two tests share the error probability: the bound of the divergence has "
+            f"{100 * share:.3g} % of it, the test of the event has the rest"
         )
     if event.live:
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")

@@ -199,7 +199,7 @@ def detected(verdict: Verdict, detects: float | None) -> str:
     if detects is None:
         unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
         return verdict.power_statement or "; ".join(filter(None, unknown))
-    shown, rest = "on an event like this", ""
+    shown, rest = "shown in full by an event like this", ""
     if gaussian_needs_more_draws(claim):
         shown += " and for Gaussian noise"
         rest = "; a larger δ on rarer events may be missed"

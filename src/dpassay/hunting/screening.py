@@ -27,7 +27,7 @@ from dpassay.hunting.rows import Records
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.relations import Pair
 from dpassay.sampling.budget import Budget, Clock
-from dpassay.sampling.draw import Sampling
+from dpassay.sampling.draw import AGAIN, Sampling
 from dpassay.sampling.samples import Batch, Live
 
 #: Fewer draws a side are not worth starting workers for.
@@ -238,7 +238,7 @@ class Screening:
 
 def _reason(error: DpassayError) -> str:
     """The first line that says what went wrong, without the input, which the log has."""
-    text = str(error).partition("\n  replay it alone")[0]
+    text = str(error).partition(AGAIN)[0]
     text = text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
     first, *rest = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     return f"{first} {rest[0]}" if first.endswith(":") and rest else first.rstrip(":")

@@ -186,9 +186,9 @@ def one_run(
     if not reversed_scores and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):
         notes.append(
             "the guesses are right no more often than chance allows: nothing is certified. Check that "
-            "the model was trained on the canaries that these coins include (dataset()), no others. In "
-            "another run, the loss before training less the loss after it may tell more, if scores are "
-            "losses"
+            "the model was trained on the canaries that these coins include (dataset()), no others. If "
+            "your scores are losses: in the next run, the loss before training less the loss after it "
+            "may tell more"
         )
     best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries

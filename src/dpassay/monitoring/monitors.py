@@ -413,7 +413,7 @@ def _verdict(
     if not violated and not blind.words and claim.set_by_events:
         remarks.append(
             f"an audit of as many draws would have detected {claim.symbol} = {number(least)} or more "
-            "with probability 0.9, at best; a monitor detects no smaller violation"
+            "with probability 0.9, at best; a monitor is unlikely to detect a smaller one"
         )
     if 1 < witness.n_p < draws:
         remarks.append(

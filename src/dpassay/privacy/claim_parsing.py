@@ -155,7 +155,7 @@ def read_claim(given: Any, asked: Asked) -> Claim:
             )
         raise InvalidInput(
             f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), a "
-            f"privacy accountant or its JSON file (a list of claims of a curve goes there, too), got "
+            f"privacy accountant, or a JSON file with one point or a list of points, got "
             f"{checks.shown(given)}"
         )
     if not given.strip():
@@ -432,6 +432,8 @@ def _of_points(points: list[tuple[float, float]]) -> TradeoffDP:
 
 # --- files
 
+#: Pairs of a file of which no ε is larger, nor than its δ, are taken for exchanged.
+_TINY = 0.01
 _FILE = (
     'an accountant\'s file is {"epsilon": 4.0, "delta": 1e-5}, a list of such points, or of pairs '
     "[delta, epsilon]"
@@ -464,6 +466,9 @@ def _of_entries(name: str, given: Any) -> Claim:
                 f"{name} has ε = {least:g} at δ = {low:g} and the larger ε = {most:g} at the larger δ = "
                 f"{high:g}, but ε cannot rise with δ; are the two exchanged? {_FILE}"
             )
+    pairs = isinstance(given, list) and all(isinstance(one, list) for one in given)
+    if pairs and all(epsilon < min(delta, _TINY) for epsilon, delta in points):
+        raise InvalidInput(f"{name} has no ε above {_TINY:g}: are δ and ε exchanged? {_FILE}")
     return ApproximateDP(*points[0]) if len(points) == 1 else _of_points(points)
 
 

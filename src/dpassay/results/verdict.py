@@ -189,7 +189,7 @@ class Verdict(Shown):
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (
-                f", if scores told the coins as well as this {self.claim.symbol} allows. Scores of "
+                f" by the best attack that this {self.claim.symbol} allows. Scores of "
                 "trained models tell less; dpassay plan --canaries simulates audits with the AUC of yours"
             )
         else:
@@ -224,7 +224,8 @@ class Verdict(Shown):
     @property
     def shown_by(self) -> str:
         """On or with what `smallest_detectable` would be detected."""
-        return f"with {GAUSSIAN}" if self.detectable_on == GAUSSIAN else f"on {self.alike}"
+        gaussian = self.detectable_on == GAUSSIAN
+        return f"with {GAUSSIAN}" if gaussian else f"shown in full by {self.alike}"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the witness as counted, with its confidence region.

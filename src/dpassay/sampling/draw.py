@@ -203,6 +203,10 @@ def joined(parts: Sequence[Sides], calls: bool) -> tuple[Outputs, Outputs]:
     return p, q
 
 
+#: How the line of a message begins that says how to repeat a failure.
+AGAIN = "\n  to see it again"
+
+
 def _explain(failure: Failure, job: Job, given: Sequence[str], kept: str) -> DpassayError:
     """The error of a failure; `given` are inputs as they were before any draw, or empty."""
     if failure.kind is StoreError:
@@ -218,7 +222,7 @@ def _explain(failure: Failure, job: Job, given: Sequence[str], kept: str) -> Dpa
     if failure.kind is BadOutput:
         text = f"the outputs on input {data} cannot be used: {failure.message}"
     if getattr(job.mechanism, "replayable", True):
-        text += f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
+        text += f"{AGAIN}: {calls}, rng=np.random.default_rng({address})"
     if failure.misused and not getattr(job.mechanism, "one_by_one", False):
         text += (
             "\n  it is called as mechanism(data, size, rng), for `size` outputs; if it returns one "
