@@ -100,7 +100,7 @@ def test_points_that_an_accountant_cannot_answer_are_left_out():
 
 def test_what_is_no_accountant_is_refused():
     assert from_accountant(3) is None
-    with pytest.raises(InvalidInput, match=r"a privacy accountant or its JSON file.*, got \{3\}"):
+    with pytest.raises(InvalidInput, match=r"a privacy accountant, or a JSON file.*, got \{3\}"):
         dp.claim({3})
 
     class Fresh:

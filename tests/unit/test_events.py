@@ -173,7 +173,7 @@ def test_thresholds_of_dates_are_dates_that_can_be_counted(unit, scale, loss, se
     verdict = dp.audit(dp.from_samples(p, q), claim="eps=0.1", loss=loss)
     event, said = verdict.witness.event, str(verdict.witness.event)
     code = re.sub(r"(20[\dT:-]+)", r"np.datetime64('\1')", said.replace("the output", "output"))
-    code = code.replace("≥", ">=").replace("≤", "<=")
+    code = code.replace("≥", ">=").replace("≤", "<=").replace(" is ", " == ")
     for side in (p, q):  # the words, as a person would count them
         count = sum(bool(eval(code, {"np": np, "output": output})) for output in side)
         assert event.count(from_raw(side, len(side))) == count
@@ -190,17 +190,6 @@ def test_the_words_of_a_threshold_select_the_outputs_that_were_counted(centre, p
     holds = {"≥": np.greater_equal, "≤": np.less_equal, "<": np.less, ">": np.greater}[sign]
     i, _, j, _ = verdict.witness.in_all_rows
     assert [holds(x, float(threshold)).sum() for x in (p, q)] == [i, j]
-
-
-def test_words_except_values_that_repeat_and_are_not_in_the_event():
-    """A sum among doubles that repeats now and then has a key of its own, in no interval of others."""
-
-    def release(x, size, rng):
-        return np.column_stack([np.full(size, x), np.round(45 + 16 * rng.laplace(size=size), 3)])
-
-    witness = dp.audit(release, (8.2, 17.1), "eps=1", n=20_000, rng=2).witness
-    assert max(witness.p, witness.q) < 1  # a few sums repeated in training
-    assert "but not (17.1, " in witness.event.words or "but not (8.2, " in witness.event.words
 
 
 def test_repeated_values_are_not_listed_beside_any_number():

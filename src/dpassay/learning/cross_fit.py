@@ -58,11 +58,9 @@ _DIGITS = 1000
 _FEW = 30
 #: Draws per category that suffice for its frequency.
 _OFTEN = 20
+_SOME = 1000  # outputs that are looked at for coordinates that vary
 #: Scores with few parameters, or with few steps.
-_PARAMETRIC = (
-    *("polynomial", "ranks", "linear", "logistic", "products", "discriminant"),
-    "additive",
-)
+_PARAMETRIC = ("polynomial", "ranks", "linear", "logistic", "products", "discriminant", "additive")
 #: Scores that are slow to fit.
 _SLOW = ("products", "boosting")
 
@@ -80,6 +78,7 @@ def candidates(training: Training) -> list[str]:
     often = len(layout) <= _FEW and draws >= _OFTEN * len(layout)  # each kind by itself
     scattered = not free and width > 1 and len(layout) > draws / 100 and not often
     many = free > 1 or scattered or (free == 1 and width > 1)
+    many &= training.p.outputs.structures[0][0] not in ("date", "duration")  # one number
     collections = not training.p.outputs.is_plain and _varied(training)
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
@@ -104,7 +103,7 @@ def candidates(training: Training) -> list[str]:
     if free == 1:
         names += ["ranks", "dyadic"]
     if many and draws >= _TREES:
-        names += ["additive", "boosting"]
+        names += ["additive", "boosting"] if _several(training) else ["boosting"]
     kinds = training.p.outputs.structures
     if len(kinds) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(kinds[0])):
         names.append("characters")  # of text that hardly repeats
@@ -135,6 +134,11 @@ def _whole_numbers(training: Training) -> bool:
     """Whether the coordinates are few whole numbers each, so that combinations of them may repeat."""
     some = np.asarray(training.p.outputs.numbers[:1000], dtype=float)
     return bool(np.array_equal(some, np.round(some)) and np.ptp(some, axis=0).max(initial=0) < 256)
+
+
+def _several(training: Training) -> bool:
+    """Whether several coordinates vary."""
+    return bool(np.sum(np.ptp(training.p.outputs.numbers[:_SOME], axis=0) > 0) > 1)
 
 
 def _binary(training: Training) -> bool:
