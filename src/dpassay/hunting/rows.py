@@ -145,9 +145,6 @@ class Records(Candidates):
                 yield candidate(name, (), (row,))
                 yield candidate(f"{name}, several times", (), (row,) * 3)
                 yield candidate(f"{name}, among others", (), (row, *many))
-                if self.most > self.least + 3:
-                    often = (row,) * (self.most + 1 - self.least)
-                    yield candidate(f"{name}, as often as there can be", (), often)
             case _:
                 far = _with(row, k, values.opposite(self.schema.cells[k], row[k]))
                 yield candidate(name, (far,), (row,))
@@ -165,6 +162,9 @@ class Records(Candidates):
             yield from self._changes("the largest sum there can be", high, 0, (high,) * most)
             yield from self._changes("the least sum there can be", low, 0, (low,) * most)
             yield from self._overflows()
+        if self.relation is Relation.ONE_USER:
+            for row in self.ends:
+                yield RowCandidate((), (row,) * (most + 1 - least), entry="a user of all rows")
         for one in self._changes("the first row against no other", high, 0):
             yield replace(one, rare=True)
         if self.relation is Relation.REPLACE_ONE and len(low) > 1:
