@@ -194,3 +194,20 @@ def test_a_classifier_that_cannot_be_cloned_is_fitted_as_a_copy(seed):
 def test_a_kernel_density_as_a_loss_is_sent_to_its_place():
     with pytest.raises(InvalidInput, match="bandwidth= of dp.pure"):
         dp.audit(zoo.Gaussian(1.0), (0.0, 1.0), "mu=0.8", n=400, loss=dp.KernelDensity())
+
+
+def test_an_additive_score_is_data_and_names_its_coordinates(seed):
+    """Two of twelve bins move: steps of both add up, and somebody else can evaluate them."""
+
+    def release(data, size, rng):
+        moved = data * (np.eye(12)[3] - np.eye(12)[7])
+        return np.round(moved + rng.laplace(scale=2, size=(size, 12)), 4)
+
+    verdict = dp.audit(release, (0, 1), "eps=0.4", n=6000, loss="additive", rng=seed)
+    assert verdict.violated
+    words = str(verdict.witness.event)
+    assert "a sum of steps of" in words
+    assert "x4" in words
+    assert "x8" in words
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert dp.replay(again, release, rng=seed + 1).violated

@@ -31,6 +31,8 @@ LARGEST = 30.0
 _LARGE = 1e100
 #: Terms of a polynomial that are listed.
 _LISTED = 4
+#: Coordinates whose steps add up to this part of the largest sum are named.
+_STEPS = 0.2
 #: The error of a standardised term of a polynomial whose terms are all listed, at most.
 _ROUNDING = 1e-9
 _CHUNK = 1 << 16
@@ -387,6 +389,14 @@ class ScoreFunction(Record):
                 names = ", ".join(features.names[k] for k in model.column.tolist())
                 odd = (model.value[1] > model.value[0]) == above
                 return f"{'an odd' if odd else 'an even'} number of {names} is high"
+            case Features(plain=True) as features, Trees() as model if self.name == "additive":
+                root = model.roots
+                size = np.abs(model.value[model.left[root]] - model.value[model.right[root]])
+                total = np.bincount(model.feature[root], size, minlength=features.width)
+                order = np.argsort(-total, kind="stable")[:_LISTED]
+                named = [features.names[k] for k in order if total[k] > _STEPS * total.max()]
+                listed = f"the additive score, a sum of steps of {', '.join(named)}, …"
+                return f"{listed} {'≥' if above else '≤'} {threshold:.4g}"
             case Features(plain=True) as features, Polynomial() as model:
                 return self._polynomial(features, model, threshold, above)
         return None
