@@ -428,11 +428,11 @@ def test_the_smallest_detectable_gap_of_a_curve_is_detected_nine_times_in_ten(se
         for q in (0.05, 0.3, 0.81):
             gap = detectable(q, test, test, claim, 0.05 * (1 - SECOND))
             coin = _coin(min(float(claim.region(q, gap)), 1.0), q)
-            found = [dp.audit(coin, (1, 0), claim, n=n, rng=s) for s in seeds[:60]]
+            found = [dp.audit(coin, (1, 0), claim, n=n, rng=s) for s in seeds[:30]]
             caught.append(sum(verdict.violated for verdict in found))
             assert all(0 < verdict.witness.hits_q < test for verdict in found)
-    assert min(caught) >= binom.ppf(1e-5, 60, 0.87)
-    assert binom.ppf(1e-4, 360, 0.87) <= sum(caught) <= binom.isf(1e-4, 360, 0.94)
+    assert min(caught) >= binom.ppf(1e-5, 30, 0.87)
+    assert binom.ppf(1e-4, 180, 0.87) <= sum(caught) <= binom.isf(1e-4, 180, 0.94)
 
 
 def test_of_an_event_that_always_happens_no_power_is_stated(seed):
