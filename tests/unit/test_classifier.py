@@ -211,3 +211,16 @@ def test_an_additive_score_is_data_and_names_its_coordinates(seed):
     assert "x8" in words
     again = dp.Verdict.from_json(verdict.to_json())
     assert dp.replay(again, release, rng=seed + 1).violated
+
+
+def test_a_score_that_is_never_a_number_is_no_crash(seed):
+    """Densities of two numbers near 1e300 overflow; the other scores find the leak."""
+
+    def release(data, size, rng):
+        return 1e300 * np.round(data + rng.laplace(size=(size, 2)), 3)
+
+    with np.errstate(all="ignore"):
+        verdict = dp.audit(release, (0, 1), "eps=0.5", n=4000, rng=seed)
+        assert verdict.violated
+        with pytest.raises(InvalidInput, match="rescale"):
+            dp.audit(release, (0, 1), "eps=0.5", n=4000, rng=seed, loss="kde")

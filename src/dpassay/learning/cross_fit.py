@@ -52,12 +52,10 @@ _STRUCTURE = ("structure",)
 _TEXTS = 20
 #: Vectors of more numbers than these, unless integers, have no named features.
 _WIDE = 128
-#: Integers that spread over more than this have digits as features.
-_DIGITS = 1000
+_DIGITS = 1000  # integers that spread over more than this have digits as features
 #: Outputs of at most so many categories are scored by all training draws at once.
 _FEW = 30
-#: Draws per category that suffice for its frequency.
-_OFTEN = 20
+_OFTEN = 20  # draws per category that suffice for its frequency
 _SOME = 1000  # outputs that are looked at for coordinates that vary
 #: Scores with few parameters, or with few steps.
 _PARAMETRIC = ("polynomial", "ranks", "linear", "logistic", "products", "discriminant", "additive")
@@ -353,6 +351,8 @@ class CrossFit:
                 np.concatenate([back.score(first.outputs), there.score(second.outputs)])
                 for first, second in ((a.p, b.p), (a.q, b.q))
             )
+            if any(np.isnan(side).all() for side in scores):  # areas of 1e300 · 1e300 overflow
+                raise InvalidInput("its scores are NaN: rescale the outputs")
         except NotApplicable:
             if len(self.names) == 1:
                 raise
