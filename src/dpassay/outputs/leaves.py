@@ -102,7 +102,9 @@ class LeafTable:
         many = np.diff(start)[back]
         owner = np.repeat(np.arange(n), many)
         leaf = np.arange(owner.size) + np.repeat(start[back] - (np.cumsum(many) - many), many)
-        table, place, column, code, number, source, origin = (x[leaf] for x in shapes.leaves)
+        one = seen.size == 1  # as arrays have it
+        leaves = (np.tile(x, n) if one else x[leaf] for x in shapes.leaves)
+        table, place, column, code, number, source, origin = leaves
         own = np.flatnonzero(source >= 0)
         number[own] = outputs.numbers[owner[own], source[own]]
         if outputs.rest is not None:
@@ -114,9 +116,9 @@ class LeafTable:
         more = _derived(found, origin)
         if not more[0].size:
             return found
-        at = np.searchsorted(owner, more[0], side="right")  # after the other leaves of its output
-        joined = (np.insert(*pair) for pair in zip(found.arrays, [at] * 6, more, strict=True))
-        return cls(n, shapes.texts, *joined)
+        joined = [np.concatenate(pair) for pair in zip(found.arrays, more, strict=True)]
+        order = np.argsort(joined[0], kind="stable")  # after the other leaves of its output
+        return cls(n, shapes.texts, *(x[order] for x in joined))
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:

@@ -390,9 +390,10 @@ class ScoreFunction(Record):
                 odd = (model.value[1] > model.value[0]) == above
                 return f"{'an odd' if odd else 'an even'} number of {names} is high"
             case Features(plain=True) as features, Trees() as model if self.name == "additive":
-                root = model.roots
-                size = np.abs(model.value[model.left[root]] - model.value[model.right[root]])
-                total = np.bincount(model.feature[root], size, minlength=features.width)
+                leaf = np.where(model.left < 0, model.value, np.nan)
+                high, low = (how.reduceat(leaf, model.roots) for how in (np.fmax, np.fmin))
+                of = model.feature[model.roots]
+                total = np.bincount(of, high - low, minlength=features.width)
                 order = np.argsort(-total, kind="stable")[:_LISTED]
                 named = [features.names[k] for k in order if total[k] > _STEPS * total.max()]
                 listed = f"the additive score, a sum of steps of {', '.join(named)}, …"

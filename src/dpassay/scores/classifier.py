@@ -31,12 +31,13 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.score_models import LARGEST, Features, ScoreFunction, Trees
+from dpassay.scores.additive import AdditiveModel
 from dpassay.scores.kernel_density import KernelDensity
 from dpassay.scores.serializable import platt
 from dpassay.scores.training import Training
 
 PRESETS = ("additive", "boosting", "mlp", "torch")
-#: Those that are boosted trees.
+#: Those that are sums of trees.
 _TREES = ("additive", "boosting")
 #: At most so many draws per side calibrate.
 _BACK = 20_000
@@ -123,7 +124,9 @@ class ClassifierScore:
         """Boosted trees as data; None for a model that cannot be written down."""
         if self.name not in _TREES:
             return None
-        return ScoreFunction(self.name, self.features, _trees(self.model), self.line)
+        additive = isinstance(self.model, AdditiveModel)
+        trees = self.model.trees() if additive else _trees(self.model)
+        return ScoreFunction(self.name, self.features, trees, self.line)
 
 
 def _trees(model: Any) -> Trees:
@@ -193,18 +196,8 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
     """(name, unfitted model)."""
     seed = int(rng.integers(2**31))
     match classifier if isinstance(classifier, str) else None:
-        case "additive":  # a split a tree: steps of each coordinate, which add up
-            from sklearn.ensemble import HistGradientBoostingClassifier
-
-            model = HistGradientBoostingClassifier(
-                max_iter=40,
-                max_leaf_nodes=2,
-                learning_rate=0.2,
-                early_stopping=False,
-                min_samples_leaf=max(5, min(50, draws // 40)),
-                random_state=seed,
-            )
-            return "additive", model
+        case "additive":
+            return "additive", AdditiveModel(max(5, min(50, draws // 40)))
         case "boosting":
             from sklearn.ensemble import HistGradientBoostingClassifier
 

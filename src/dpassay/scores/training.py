@@ -41,7 +41,7 @@ from dpassay.scores.cell_counts import Binning, CellCounts
 
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
 #: and leaves of them.
-_ENOUGH, _LEAVES = (800, 2500), 400_000
+_ENOUGH, _LEAVES = (400, 2500), 400_000
 #: Features among which those that are ranked again were chosen, about.
 _SEARCHED = 10_000
 #: Families of numbers and not of counts, of which outputs without any are 0.
@@ -100,9 +100,10 @@ def best_features(
             (Feature("target", k, name, target=target), column)
             for k, (name, column) in enumerate(zip(target.names, columns, strict=True))
         ]
-    every = np.arange(n + m)
-    for k, (_, column) in enumerate(dense):
-        extracted["dense", k] = every, np.full(n + m, k, np.uint64), column, every, every
+    if dense:
+        every, number = np.arange(n + m), np.repeat(np.arange(len(dense)), n + m)
+        owner, values = np.tile(every, len(dense)), np.concatenate([column for _, column in dense])
+        extracted["dense", 0] = owner, number.astype(np.uint64), values, number, number
     many = sum(changes(triples[1]).size for triples in extracted.values())
     z2 = 2 * math.log(many + 1)
     found = [
@@ -121,7 +122,7 @@ def best_features(
         unit = subject = ""
         match family:
             case "dense":
-                chosen[limit] = dense[width][0]
+                chosen[limit] = dense[one][0]
                 continue
             case "block rows":
                 row = both.numbers.reshape(-1)[one : one + width]
@@ -140,12 +141,14 @@ def best_features(
 
 def ranked(values: FloatArray, n: int) -> list[tuple[int, float]]:
     """Columns by their limits, the largest first, no two of one limit; n rows are of the first side."""
-    every, key = np.arange(len(values)), np.zeros(len(values), dtype=np.uint64)
+    rows, columns = values.shape
+    owner, key = np.tile(np.arange(rows), columns), np.repeat(np.arange(columns), rows)
     z2 = 2 * math.log(_SEARCHED)
+    every = key.astype(np.uint64)
     found: dict[float, int] = {}
-    for k, column in enumerate(values.T):
-        for limit, _, _ in _limits(every, key, column, n, len(values) - n, z2, 1):
-            found.setdefault(limit, k)
+    limits = _limits(owner, every, values.T.ravel(), n, rows - n, z2, columns)
+    for limit, k, _ in sorted(limits, key=lambda one: one[1]):
+        found.setdefault(limit, k)
     return [(found[limit], limit) for limit in sorted(found, reverse=True)]
 
 
