@@ -262,3 +262,21 @@ def test_the_null_hypothesis_of_an_ordered_claim_is_the_second_input():
     ordered = dp.TradeoffDP(tradeoff, ordered=True)
     assert not dp.audit(release, (1.0, 2.0), ordered, n=20_000, rng=0).violated
     assert dp.audit(release, (2.0, 1.0), ordered, n=20_000, rng=0).violated
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        dp.GaussianDP(1.0).tradeoff,
+        dp.zoo.Gaussian(1.0).tradeoff,
+        lambda alpha: max(0.0, 1 - alpha) ** 2,
+    ],
+)
+def test_a_trade_off_function_is_no_privacy_profile(given):
+    with pytest.raises(InvalidInput, match=r"claim.delta_at\), and got a trade-off function"):
+        dp.TradeoffDP.from_delta(given)
+
+
+def test_a_profile_that_is_known_from_some_epsilon_on_is_one():
+    claim = dp.TradeoffDP.from_delta(lambda epsilon: 1.0 if epsilon < 1 else 0.0)
+    assert claim.tradeoff(0.1) == pytest.approx(1 - math.e * 0.1, abs=1e-6)

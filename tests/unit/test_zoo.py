@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -471,3 +473,37 @@ def test_truths_are_those_of_the_default_pair_if_none_is_given():
             truth = getattr(mechanism, name)
             assert truth(point) == truth(point, mechanism.pair)
         assert mechanism.epsilon() == mechanism.epsilon(mechanism.pair)
+
+
+@dataclass(frozen=True)
+class OfScipy(dp.zoo.ZooMechanism):
+    """A mechanism of one's own whose outputs have a distribution of SciPy."""
+
+    noise: Any
+
+    def law(self, data):
+        return self.noise(data)
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "delta"),
+    [
+        (stats.logistic, 1.0, 0.07740468),  # by quadrature
+        (stats.laplace, 1.0, dp.zoo.Laplace().delta(0.5, (0.0, 1.0))),
+        (stats.cauchy, math.log((3 + math.sqrt(5)) / 2), 0.11907165),
+        (stats.norm, None, dp.GaussianDP(1.0).delta_at(0.5)),
+        (lambda shift: stats.uniform(shift, 1.5), math.inf, 2 / 3),
+    ],
+)
+def test_truths_of_distributions_of_scipy(noise, epsilon, delta):
+    mechanism = OfScipy(noise)
+    if epsilon is not None:
+        assert mechanism.epsilon((0.0, 1.0)) == pytest.approx(epsilon, rel=1e-6)
+    assert mechanism.delta(0.5, (0.0, 1.0)) == pytest.approx(delta, abs=1e-7)
+
+
+def test_a_law_that_is_no_distribution_and_a_pair_that_is_missing_are_named():
+    with pytest.raises(InvalidInput, match=r"frozen distribution of scipy.stats.* got 3"):
+        OfScipy(lambda data: 3).epsilon((0.0, 1.0))
+    with pytest.raises(InvalidInput, match="no default pair: give pair"):
+        OfScipy(stats.laplace).delta(0.5)

@@ -265,6 +265,11 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
             f"f must be a function of epsilon that returns delta, got {checks.shown(f)}; for points "
             "of a trade-off curve use TradeoffDP(points)"
         )
+    if isinstance(f, TradeoffCurve) or getattr(f, "__name__", "") == "tradeoff" or _falls(f):
+        raise InvalidInput(
+            "from_delta takes the privacy profile, a function of epsilon that returns delta (of a claim "
+            "it is claim.delta_at), and got a trade-off function of alpha: give that to TradeoffDP(f)"
+        )
     x, y = _first_epsilons(f)
     fresh = np.setdiff1d(np.linspace(0.0, x[-1], _FIRST), x)
     for _ in range(_ROUNDS):
@@ -279,6 +284,15 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
             f"delta(epsilon) is 1 up to epsilon = {x[-1]:g}: with delta = 1 nothing is claimed"
         )
     return curve_of_pairs(x, y)
+
+
+def _falls(f: Callable[[Any], Any]) -> bool:
+    """Whether a function falls from 1 at 0 to 0 at 1, and not in one step: as trade-off functions do.
+
+    A profile with δ(1) = 0 has δ(0) ≤ 0.47, unless δ is 1 up to the ε from which on it is known.
+    """
+    first, half, last = _deltas(f, np.array([0.0, 0.5, 1.0])).tolist()
+    return bool(first == 1.0 and last == 0.0 and 0.0 < half <= 0.5)
 
 
 def _first_epsilons(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.errors import NoClosedForm
+from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.relations import Pair
@@ -31,6 +31,10 @@ _CELLS = 1 << 16
 #: Bits after the noise's own size that outputs keep: far more than any sample tells apart, and far fewer
 #: than a double has.
 _KEPT_BITS = 36
+#: Ends of cells are this far apart, relative to their size.
+_APART = 1e-9
+#: Probabilities of the quantiles at which cells of a distribution of SciPy end, in either tail.
+_TAIL = expit(np.concatenate([np.linspace(-690, -40, 1 << 13), np.linspace(-40, 0, 1 << 15)[1:]]))
 
 
 def panels(breaks: FloatArray, reach: float, width: float) -> tuple[FloatArray, FloatArray]:
@@ -67,6 +71,19 @@ class Law:
         below, above = self.cdf(edges), self.sf(edges)
         left = below[1:] < 0.5
         return np.maximum(np.where(left, np.diff(below), -np.diff(above)), 0.0)
+
+
+def law_of(name: str, given: Any) -> Law:
+    """A distribution of SciPy as a law whose cells end at its quantiles; a law as it is."""
+    if isinstance(given, Law):
+        return given
+    if not all(callable(getattr(given, one, None)) for one in ("cdf", "sf", "ppf", "isf")):
+        raise InvalidInput(
+            f"{name} must return the distribution of a real output as a frozen distribution of "
+            f"scipy.stats, such as scipy.stats.laplace(data, scale), got {checks.shown(given)}"
+        )
+    edges = np.concatenate([given.ppf(_TAIL), given.isf(_TAIL[::-1])])
+    return Law(given.cdf, given.sf, tuple(np.unique(edges[np.isfinite(edges)])), 0.0, detail=1)
 
 
 def mixture(parts: Sequence[tuple[float, Law]]) -> Law:
@@ -116,6 +133,8 @@ def gaussian(centre: float, sigma: float) -> Law:
 def masses(first: Law, second: Law) -> Masses:
     """The pair on fine cells that end at every break point, the two tails included."""
     breaks = np.unique(np.array(first.breaks + second.breaks))
+    apart = np.diff(breaks) > _APART * np.abs(breaks[1:])  # else rounding decides what lies between
+    breaks = breaks[np.append(True, apart)]
     reach, detail = max(first.reach, second.reach), min(first.detail, second.detail)
     core = np.linspace(breaks[0], breaks[-1], detail + 1)
     low = breaks[0] - np.linspace(reach, 0, detail, endpoint=False)
@@ -213,8 +232,8 @@ class ZooMechanism:
         """
         return None
 
-    def law(self, data: Any) -> Law:
-        """The distribution of a real output."""
+    def law(self, data: Any) -> Any:
+        """The distribution of a continuous output, a frozen one of scipy.stats, or a `Law`."""
         raise NoClosedForm(f"the output distribution of {self} is not known in closed form")
 
     def masses(self, pair: Any) -> Masses:
@@ -228,10 +247,13 @@ class ZooMechanism:
 
     def _masses(self, first: Any, second: Any) -> Masses:
         """The masses of two inputs as arrays; they are computed once."""
-        return masses(self.law(first), self.law(second))
+        name = f"what {type(self).__name__}.law(data) returns"
+        return masses(*(law_of(name, self.law(data)) for data in (first, second)))
 
     def _inputs(self, pair: Any) -> tuple[Any, Any]:
         """The two inputs of a pair, of the default pair if none is given."""
+        if pair is None and not hasattr(self, "pair"):
+            raise InvalidInput(f"{type(self).__name__} has no default pair: give pair=(x, y)")
         return checks.two_inputs(self.pair if pair is None else pair)
 
     def epsilon(self, pair: Any = None) -> float:
