@@ -9,7 +9,7 @@ import io
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dpassay.errors import MissingExtra
 from dpassay.records import Record
@@ -38,6 +38,17 @@ class Status(StrEnum):
 
 class Shown(Record):
     """A record that prints as a sentence and shows as a card in notebooks."""
+
+    #: The attribute that answers yes or no, of results that are an answer.
+    _answer: ClassVar[str] = ""
+
+    def __bool__(self) -> bool:
+        """Refused where it would always be true: `assert dp.audit(…)` would pass whatever was found."""
+        if self._answer:
+            raise TypeError(
+                f"a {type(self).__name__} is neither true nor false: ask for .{self._answer}"
+            )
+        return True
 
     @property
     def tone(self) -> Status:

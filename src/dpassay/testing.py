@@ -141,7 +141,7 @@ def _run(
         if several(claim):
             raise InvalidInput("an assertion takes one claim; write one for each")
         if flake is not None:
-            options["confidence"] = 1 - checks.probability("flake", flake)
+            options["confidence"] = 1 - flake
         sampling = sampling or Sampling(progress=None if _visible() else False)
         found = verb(mechanism, inputs, claim, sampling=sampling, **options)
     except Exception as error:
@@ -164,6 +164,14 @@ def _run(
     return found
 
 
+def _checked(flake: float) -> float:
+    """The probability of a wrong failure; a large one is taken for a confidence."""
+    remedy = "it is the probability that a correct mechanism fails the test"
+    if isinstance(flake, float) and 0.5 < flake < 1:
+        remedy += f"; did you mean {1 - flake:.6g}?"
+    return checks.real("flake", flake, above=0.0, at_most=0.5, remedy=remedy)
+
+
 def _visible() -> bool:
     """Whether somebody sees stderr now: pytest shows what it captured when the test is over."""
     return "PYTEST_CURRENT_TEST" not in os.environ or sys.stderr is sys.__stderr__
@@ -178,7 +186,7 @@ def _fail(verdict: Verdict, flake: float, weak: str, found: str = "") -> None:
     """Raise if a claim was refuted, or could not have been; `weak` says what helps then."""
     __tracebackhide__ = True
     if verdict.tone is Status.VIOLATION:
-        raise PrivacyViolation(_refuted(verdict, flake) + found, verdict)
+        raise PrivacyViolation(_refuted(verdict, flake, found), verdict)
     if verdict.tone is Status.BLIND:
         raise AuditTooWeak(f"{verdict.headline}: {verdict.blind}\n  {weak}", verdict)
 
@@ -229,7 +237,7 @@ def assert_private(
     """
     __tracebackhide__ = True
     suite = settings.current()
-    flake = suite.flake if flake is None else flake
+    flake = _checked(suite.flake if flake is None else flake)
     if detects is None and n is None and seconds is None:
         detects = suite.detects
         if detects is None:
@@ -300,7 +308,7 @@ def hunt_private(
     """
     __tracebackhide__ = True
     suite = settings.current()
-    flake = suite.flake if flake is None else flake
+    flake = _checked(suite.flake if flake is None else flake)
     seed = _seed(None, rng, seed)
     stated = None if space is None or claim is None else suite.relation
     options = {"loss": suite.loss, "relation": stated, **options}
@@ -400,8 +408,8 @@ def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
     return int.from_bytes(hashlib.blake2b(both, digest_size=7).digest(), "big")
 
 
-def _refuted(verdict: Verdict, flake: float) -> str:
-    """The message of a violation, with its witness."""
+def _refuted(verdict: Verdict, flake: float, found: str) -> str:
+    """The message of a violation, with its witness, and with the inputs that a hunt found."""
     c, w = verdict.claim, verdict.witness
     lines = [f"not {c.short}: {verdict.bound} on {w.pair and w.pair.inputs}"]
     if verdict.guarantee is Guarantee.EXACT:
@@ -418,6 +426,7 @@ def _refuted(verdict: Verdict, flake: float) -> str:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
     lines += [
+        *filter(None, [found.removeprefix("\n  ")]),
         "to repeat it on fresh draws, wrap the assertion:",
         "  import dpassay as dp",
         "  try:",

@@ -988,3 +988,16 @@ def test_failures_that_the_witness_event_leaves_out_are_the_cause(seed):
     assert verdict.violated
     assert verdict.diagnosis[0].kind == "failure"
     assert "NaN" in str(verdict.witness.event) or "nan" in str(verdict.witness.event)
+
+
+def test_a_key_that_comes_more_often_on_one_input_is_suppression_before_noise(seed):
+    """Whether a key is there is decided by a rule, with or without noise."""
+
+    def release(data, rng):
+        row = {"total": round(rng.laplace(scale=2), 3)}
+        return row | {"warning": "low"} if rng.random() < (0.002, 0.02)[data] else row
+
+    verdict = dp.audit(dp.from_function(release), (0, 1), "eps=1", n=8000, rng=seed)
+    assert [one.kind for one in verdict.diagnosis] == [Fault.SUPPRESSION, Fault.SCALE]
+    assert "keys" in verdict.diagnosis[0].hint
+    assert str(verdict.diagnosis[0]).count("the witness event") <= 1

@@ -335,7 +335,7 @@ def test_columns_that_look_like_an_index_are_refused(write, column, why):
 @pytest.mark.parametrize(
     "column",
     [
-        [k // 2 for k in range(N)],
+        [k // 2 for k in SHUFFLED],
         [1] * N,
         [START] * N,
         ["01.03.2024"] * N,
@@ -425,7 +425,8 @@ def test_labels_of_independent_rows_are_not_taken_for_those_of_a_long_table(twin
 
 def test_numbers_that_are_equally_often_but_label_nothing_are_kept(twin):
     """Also beside columns of a few values each, whose combinations are not equally often."""
-    rows = {"x": [k // 4 for k in range(200)], "sex": ["fm"[k % 2] for k in RNG.permutation(200)]}
+    shuffled = [int(k) // 4 for k in RNG.permutation(200)]
+    rows = {"x": shuffled, "sex": ["fm"[k % 2] for k in RNG.permutation(200)]}
     for other in (["abcd"[k] for k in RNG.integers(4, size=200)], ["a"] * 200, rows["sex"]):
         p, q = (
             twin(name, rows | {"region": other, "count": RNG.poisson(50, 200).tolist()})

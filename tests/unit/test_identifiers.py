@@ -281,3 +281,36 @@ def test_an_empty_column_is_not_among_those_to_name(twin):
     )
     with pytest.raises(UnreadableFile, match=r"columns=\['x'\]"):
         read_pair(p, q)
+
+
+@pytest.mark.parametrize(
+    ("label", "many"),
+    [
+        (lambda rng: np.sort(rng.integers(1, 53, N)), 52),
+        (lambda rng: [f"KW{k:02}" for k in np.sort(rng.integers(1, 53, N))[::-1]], 52),
+        (lambda rng: np.repeat(["m2", "m1", "m3"], rng.multinomial(N, [0.3, 0.3, 0.4])), 3),
+        (lambda rng: np.sort(rng.random(N) < 0.5), 2),
+    ],
+    ids=["sorted numbers", "falling text", "blocks", "booleans"],
+)
+def test_labels_of_sorted_rows_are_refused(twin, seed, label, many):
+    """A sound mechanism: only the label tells the files apart."""
+    rng = np.random.default_rng(seed)
+    p, q = (twin(k, {"label": list(label(rng)), "x": rng.laplace(size=N).tolist()}) for k in "pq")
+    with pytest.raises(UnreadableFile, match=r"column 'label' of .* below 1e-09") as refused:
+        read_pair(p, q)
+    assert "--drop label" in str(refused.value)
+    assert ("groupby('label')" in str(refused.value)) == (many > 3)  # it may number releases
+    assert read_pair(p, q, drop=["label"])[0].names == ("x",)
+    assert read_pair(p, q, columns=["label", "x"])[0].names == ("label", "x")
+
+
+def test_orders_that_independent_rows_may_have_are_accepted(twin, seed):
+    """A rare value in one row, or in two that follow each other; few rows in the order of a coin."""
+    rng = np.random.default_rng(seed)
+    rare = [int(k in (N - 2, N - 1)) for k in range(N)]
+    few = [k >= 12 for k in range(24)]
+    for label in (rare, [int(k == 7) for k in range(N)], few):
+        x = rng.laplace(size=(2, len(label))).tolist()
+        p, q = (twin(k, {"label": label, "x": y}) for k, y in zip("pq", x, strict=True))
+        assert read_pair(p, q)[0].origin.rows == len(label)

@@ -290,3 +290,10 @@ def test_an_event_without_a_short_form_is_replaced_by_that_of_a_cause(
     assert f"    return {event}" in _script(text)
     assert "the event of a cause named above" in text
     assert "another event" not in text
+
+
+def test_counts_are_reported_with_the_command_that_tests_them():
+    text = issue(dp.audit_counts(450, 1000, 184, 1000, "eps=0.5, delta=1e-5"))
+    assert "dpassay counts 450 1000 184 1000 --claim '(0.5, 1e-05)-DP'" in text
+    assert dp.claim("(0.5, 1e-05)-DP") == dp.ApproximateDP(0.5, 1e-5)
+    assert "seed" not in text

@@ -1,5 +1,8 @@
 """Bounds on fresh draws; verdicts are replayed in `test_audits`."""
 
+import contextlib
+import io
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -7,7 +10,8 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay import zoo
 from dpassay.cli import run
-from dpassay.errors import DependenceWarning, InvalidInput
+from dpassay.errors import DependenceWarning, InvalidInput, MechanismRaised
+from dpassay.report.issue import issue
 
 PAIR = (0.0, 1.0)
 ASKED = ("eps", "eps, delta=0.01", "delta, eps=1", "mu")
@@ -174,3 +178,32 @@ def test_a_mended_mechanism_with_other_texts_is_replayed():
     verdict = dp.audit(bad, (0, 1), "eps=1", n=1000, rng=0)
     assert verdict.violated
     assert not dp.replay(verdict, good, n=1000, rng=1).violated
+
+
+def test_a_verdict_about_exceptions_is_replayed_with_exceptions_as_outputs(seed):
+    """Also from its JSON, and with the types of exceptions written out for a bug report."""
+
+    def mean(data, rng):
+        return round(sum(data) / len(data)) + int(rng.geometric(0.6) - rng.geometric(0.6))
+
+    mechanism, pair = dp.from_function(mean), ([], [0])
+    how = dp.Sampling(on_error="outcome")
+    verdict = dp.audit(mechanism, pair, "eps=1", n=400, rng=seed, sampling=how)
+    assert verdict.witness.event.raised == ("ZeroDivisionError",)
+    again = dp.replay(dp.Verdict.from_json(verdict.to_json()), mechanism, rng=seed + 1)
+    assert again.violated
+    assert again.witness.counts == verdict.witness.counts
+    script = issue(verdict).split("```python\n")[1].split("```")[0]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(script, {"release": lambda data: mean(data, np.random.default_rng(seed))})
+    assert printed.getvalue() == "10000 of 10000\n0 of 10000\n"
+
+
+def test_a_mechanism_that_fails_is_an_error_where_exceptions_were_no_outputs(seed):
+    def broken(data, rng):
+        raise OSError("no such host")
+
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=2000, rng=seed)
+    with pytest.raises(MechanismRaised, match="no such host"):
+        dp.replay(verdict, dp.from_function(broken), rng=seed + 1)

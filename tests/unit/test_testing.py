@@ -27,7 +27,7 @@ def named():
 
 
 def test_the_name_of_a_pair_is_not_run_into_its_inputs():
-    first, _, third, *_ = _refuted(named(), 1e-6).splitlines()
+    first, _, third, *_ = _refuted(named(), 1e-6, "").splitlines()
     assert first == "not 0.5-DP: ε ≥ 0.7485 on [0.] and [nan]"
     assert third == f"  inputs: {NAME}"
 
@@ -431,3 +431,20 @@ def test_of_samples_all_rows_are_tested_by_default():
     samples = dp.from_samples(rng.integers(0, 9, 5000), rng.integers(0, 9, 5000))
     verdict = assert_private(samples, None, "eps=1")
     assert verdict.about.n == (5000, 5000)
+
+
+@pytest.mark.parametrize("flake", [0.95, 0.999])
+def test_a_confidence_given_as_flake_is_a_slip(flake):
+    with pytest.raises(InvalidInput, match=rf"flake must be .*did you mean {1 - flake:.6g}\?"):
+        assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", flake=flake)
+
+
+def test_results_that_are_an_answer_are_neither_true_nor_false():
+    """`assert dp.audit(…)` would pass whatever was found."""
+    verdict = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
+    with pytest.raises(TypeError, match=r"Verdict is neither true nor false: ask for \.violated"):
+        assert verdict
+    shown = dp.verify(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1, delta=0.1", n=2000, rng=0)
+    with pytest.raises(TypeError, match=r"ask for \.confirmed"):
+        assert shown
+    assert dp.bound(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps", n=2000, rng=0)

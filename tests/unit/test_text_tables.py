@@ -366,3 +366,14 @@ def test_dates_that_may_be_read_in_two_ways_are_noted(twin, seed):
     american = twin("q", {"day": [f"03/{day:02}/2024" for day in range(1, 30)] * 9})
     with pytest.raises(UnreadableFile, match=r"dates such as 31/12/2024 in p.* 12/31/2024 in q"):
         dp.from_samples(draws("p", 29), american)
+
+
+def test_the_line_by_which_excel_names_the_delimiter_is_skipped(write):
+    table = read_table(write("x.csv", "sep=;\r\nn;city\r\n1;Suva\r\n2;Nadi\r\n"))
+    assert table.names == ("n", "city")
+    assert table.columns[0].tolist() == [1, 2]
+
+
+def test_codes_that_overflow_as_numbers_are_said_to_be_identifiers(write):
+    with pytest.raises(UnreadableFile, match=r"one number beyond all doubles.*--drop"):
+        read_table(write("x.csv", "id,n\n0252e675,1\n2463e357,2\nab,3\n"))

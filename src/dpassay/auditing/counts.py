@@ -171,6 +171,7 @@ def audit_counts(
     violated = p_value <= gamma
     detectable = smallest_detectable(best, claim, level)
     exchanged = _exchanged(counts, likelier)
+    arguments = _arguments(counts)
     blind = EXCHANGED if exchanged else why_blind(claim, violated, detectable, counts)
     budget = [(words, level) for words, _ in tests]
     if second is not None:
@@ -193,7 +194,7 @@ def audit_counts(
             method=COUNTS,
             guarantee=Guarantee.EXACT,
             n=(counts.n, counts.m),
-            notes=(*exchanged, *(() if claim.set_by_events else (_EVENTS_ONLY,))),
+            notes=(*exchanged, *arguments, *(() if claim.set_by_events else (_EVENTS_ONLY,))),
         ),
     )
 
@@ -209,6 +210,18 @@ def _exchanged(counts: Counts, likelier: str | None) -> tuple[str, ...]:
     return (
         f"the event is likelier on the {now} input here ({100 * p:.3g}% against {100 * q:.3g}%), but was "
         f"to be on the {likelier}: were the two exchanged? That direction alone is tested",
+    )
+
+
+def _arguments(counts: Counts) -> tuple[str, ...]:
+    """A note where the numbers look like the hits on both inputs, followed by the runs of both."""
+    i, n, j, m = counts
+    if not (j == m and i <= j and n < m):
+        return ()
+    return (
+        f"every run on the second input was a hit, {j:,} of {m:,}. If {i:,} and {n:,} are the hits, and "
+        f"{j:,} and {m:,} the runs, give the hits and the runs of the first input, then those of the "
+        f"second: {i} {j} {n} {m}",
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dpassay import validation as checks
 from dpassay.blackbox.zoo import Gaussian, Laplace
 from dpassay.bounds.power import draws_needed
 from dpassay.errors import InvalidInput
@@ -42,6 +43,11 @@ class Plan(Shown):
     simulated: int | None = None  # audits that were simulated to find the draws
     least: int | None = None  # by a pilot: draws if the excess is a standard error larger
     most: int | None = None  # and smaller
+
+    def _validate(self) -> None:
+        ranged = None not in (self.least, self.most) or self.actual is not None or self.simulated
+        told = self.draws is None or (self.held_out is not None and ranged)
+        checks.require(told, "draws need held_out, and those by a pilot also least and most")
 
     def __str__(self) -> str:
         c, draws, simulated = self.claim, self.draws, self.simulated

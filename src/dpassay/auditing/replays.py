@@ -54,9 +54,10 @@ def replay(
     n    fresh draws a side; by default as many as tested the witness, or all of the samples given
 
     The event was fixed before these draws, and so was the input on which it should be likelier, so
-    nothing has to be paid for the search. If it no longer occurs on either input, as after a repair, that
-    is no evidence about other events: audit again. A verdict brings its claim along, and a bound the
-    claim of just its value: refuted, that is reached again. A witness alone needs a claim. The `features`
+    nothing has to be paid for the search. Exceptions are outputs where they were. If the event no longer
+    occurs on either input, as after a repair, that is no evidence about other events: audit again. A
+    verdict brings its claim along, and a bound the claim of just its value: refuted, that is reached
+    again. A witness alone needs a claim. The `features`
     are those that the verdict was found with.
 
     >>> import dpassay as dp
@@ -111,6 +112,8 @@ def replay(
                 "the verdict is about outputs that were given without their inputs: replay it on fresh "
                 "outputs, dp.draw(mechanism, pair, n=…) or dp.from_samples(…), in place of the mechanism"
             )
+        if event.knows_failures:
+            sampling = replace(sampling or Sampling(), on_error="outcome")
         # streams of its own: with the seed of the audit the draws that chose the event would come back
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
         sizes = (witness.n_p, witness.n_q) if n is None else (checks.whole("n", n),) * 2

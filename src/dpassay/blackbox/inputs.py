@@ -250,7 +250,7 @@ class Example(Space):
     def __post_init__(self) -> None:
         try:
             rows = len(self.data)
-        except TypeError:
+        except Exception:  # any object may raise
             rows = -1
         if rows < 2 or isinstance(self.data, (str, bytes, dict)):
             raise InvalidInput(

@@ -7,6 +7,7 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
 import shlex
 import sys
@@ -163,7 +164,8 @@ def _call(node: ast.expr, text: str) -> Any:
     try:
         return getattr(zoo, name.id)(*arguments, **options)
     except TypeError as error:
-        raise InvalidInput(f"zoo:{text}: {error}") from None
+        takes = ", ".join(inspect.signature(getattr(zoo, name.id)).parameters)
+        raise InvalidInput(f"zoo:{text}: {error}; it takes {takes or 'no argument'}") from None
 
 
 def _argument(node: ast.expr, text: str) -> Any:

@@ -46,6 +46,7 @@ from dpassay.diagnosis.parts import (
     featured,
     in_bits,
     in_words,
+    keys,
     labelled,
     labels,
     missing,
@@ -255,7 +256,9 @@ class CandidateCauses:
             for each in labels(one):
                 often[each] = often.get(each, 0) + of_one
         apart = {each: abs(i / len(self.p) - j / len(self.q)) for each, (i, j) in often.items()}
-        listed = sorted(often, key=lambda each: (-apart[each], each))[:_LABELS]
+        records = all(one[0] == "dict" for one in kinds)  # of which some lack a key
+        keyed = frozenset[tuple[str, str]]().union(*map(keys, kinds if records else ()))
+        listed = sorted(often, key=lambda each: (-apart[each], each not in keyed, each))[:_LABELS]
         hits = np.array([often[each] for each in listed]).reshape(-1, 2)
         weighed = self._weighed(hits.T) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
@@ -267,7 +270,10 @@ class CandidateCauses:
         if broken or self._is_witness(label):  # more draws have counted the witness
             label = label if broken or self.event is None else witnessed(self.event)
             found = self._categorical(label)
-            if self._for_a_number(label, found[0].kind in (Fault.SCALE, Fault.SHIFT)):
+            both = found[0].kind in (Fault.SCALE, Fault.SHIFT)
+            if both and listed and listed[best] in keyed:
+                found = [CandidateCause(Fault.SUPPRESSION, label), *found[:1]]
+            elif self._for_a_number(label, both):
                 delta = [one for one in found if one.kind is Fault.DELTA]
                 found = [CandidateCause(Fault.SUPPRESSION, label), *delta]
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:

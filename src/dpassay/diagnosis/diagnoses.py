@@ -264,7 +264,7 @@ class _Test:
             what = _ON_GRIDS + what
         if one.kind is Fault.REPRESENTATION:
             what = f"low-order bits of the numbers tell the inputs apart: {what}"
-        if one.kind is Fault.SUPPRESSION and one.condition.part.name != what:
+        if one.kind is Fault.SUPPRESSION and one.condition.part.name not in (what, WITNESS):
             sides = (one.condition.part.read(side) for side in (self.batch.p, self.batch.q))
             first, second = (number(100 * float(np.nanmean(side))) for side in sides)
             missing = f"{first}% on the first input and {second}% on the second"

@@ -152,7 +152,13 @@ def labels(template: Template) -> frozenset[tuple[str, str]]:
     return frozenset(_labels(template, "output") if size(template) <= _LEAVES else ())
 
 
-def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=1 << 14)
+def keys(template: Template) -> frozenset[tuple[str, str]]:
+    """Those of its labels that are keys."""
+    return labels(template) - frozenset(_labels(template, "output", keyed=False))
+
+
+def _labels(template: Template, code: str, keyed: bool = True) -> Iterator[tuple[str, str]]:
     name = "the output" if code == "output" else code
     match template[0]:
         case "number":
@@ -160,8 +166,9 @@ def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
         case "dict":
             for key, child in template[1]:
                 shown = shown_key(key)
-                yield f"{name} has the key {shown}", f"{shown} in {code}"
-                yield from _labels(child, f"{code}[{shown}]")
+                if keyed:
+                    yield f"{name} has the key {shown}", f"{shown} in {code}"
+                yield from _labels(child, f"{code}[{shown}]", keyed)
         case "seq" | "set" | "object":
             held = code if code == "output" else f"list({code})"  # which may be a column of pandas
             for child in set(children(template)):

@@ -6,7 +6,7 @@ import difflib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Hunt(Shown):
     The verdict is an audit of that one pair on draws that the search never saw: it needs no correction
     for the pairs that were tried. Its `about.seed` and the pair repeat it: `dp.audit(…, hunt.pair, …)`.
     """
+
+    _answer: ClassVar[str] = "violated"
 
     verdict: Verdict
     pair: Pair

@@ -281,7 +281,7 @@ def _check_kinds(records: Any, data: Any) -> None:
                 f"the canaries and the data must have the same columns; one of the two lacks "
                 f"{', '.join(sorted(map(repr, odd)))}"
             )
-        shapes = [getattr(one, "shape", ()) for one in (column, rows)]
+        shapes = [one.shape if checks.has(one, "shape") else () for one in (column, rows)]
         if all(shapes) and not is_frame(column) and shapes[0][1:] != shapes[1][1:]:
             raise InvalidInput(
                 f"a canary has the shape {tuple(shapes[0][1:])}, and a row of the data "

@@ -15,8 +15,10 @@ from dpassay.sampling.progress import claim_with_progress
 
 def tested_claim(given: Any, delta: float | None) -> Claim:
     """The claim to test: the one given, or ε = 0 at δ for a lower bound."""
+    if delta is not None:
+        delta = checks.real("delta", delta, at_least=0.0, below=1.0)
     if given is None:
-        at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
+        at = delta or 0.0
         return ApproximateDP(0.0, at) if at else PureDP(0.0)
     if delta is not None and isinstance(given, Real):
         given = PureDP(float(given))  # of which the message below says how to write it with δ

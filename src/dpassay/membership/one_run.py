@@ -146,9 +146,8 @@ def one_run(
         "if all guesses were right"
     )
     if tested.parameter == "gap" and ceiling == 0:
-        most = (
-            "with these numbers of guesses these canaries could not have refuted the claimed curve, even "
-            "if all were right; one number, fixed beforehand (guesses=), can show more"
+        most = "not even perfect scores could have refuted the claimed curve: more canaries may" + (
+            ", or one number of guesses, fixed beforehand (guesses=)" * (guesses is None)
         )
     certified = second = None
     if tested.point is not None and tested.symbol == "ε":
@@ -181,6 +180,10 @@ def one_run(
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(compared, detectable)
         notes = [note for note in notes if note != blind]
+    if tested.parameter == "gap" and beside is None:
+        notes.append(
+            f"the claimed curve bounds no ε at δ = {digits(SMALL_DELTA)}: is it the curve that was meant?"
+        )
     if certified is not None:
         notes[:0] = _large_delta(certified) + [certified.group_note] * bool(certified.groups)
     if not reversed_scores and all(bounds.tail(t.guessed, 0.0) > gamma * t.share for t in tests):

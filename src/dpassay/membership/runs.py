@@ -71,6 +71,7 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
     runs: list[Run] = []
     for k, (s, c, *labels) in enumerate(zip(*columns, strict=True)):
         read, coins = read_scores("scores", s, *SCORES), _coins(c)
+        labels = [_labels(one) for one in labels]
         for name, column in zip(list(given)[1:], (coins, *labels), strict=True):
             if len(column) != len(read):
                 of = f" of run {k + 1}" if several else ""
@@ -78,7 +79,7 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
                     f"scores{of} has {len(read):,} canaries and {name} has {len(column):,}; give one of "
                     "each a canary, in the same order"
                 )
-        names = _labels(labels[0]) if labels else np.full(len(read), "")
+        names = labels[0] if labels else np.full(len(read), "")
         runs.append(Run(read, coins, names, len(read)))
     refuse_shared_coins([run.coins for run in runs])
     return runs

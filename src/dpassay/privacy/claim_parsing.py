@@ -432,8 +432,9 @@ def _of_points(points: list[tuple[float, float]]) -> TradeoffDP:
 
 # --- files
 
-#: Pairs of a file of which no ε is larger, nor than its δ, are taken for exchanged.
-_TINY = 0.01
+#: Pairs of a file of which no ε is larger, nor than its δ, are taken for exchanged; and those of which no
+#: δ is smaller, but some ε is below the second.
+_TINY, _TINIEST = 0.01, 1e-3
 _FILE = (
     'an accountant\'s file is {"epsilon": 4.0, "delta": 1e-5}, a list of such points, or of pairs '
     "[delta, epsilon]"
@@ -467,8 +468,12 @@ def _of_entries(name: str, given: Any) -> Claim:
                 f"{high:g}, but ε cannot rise with δ; are the two exchanged? {_FILE}"
             )
     pairs = isinstance(given, list) and all(isinstance(one, list) for one in given)
-    if pairs and all(epsilon < min(delta, _TINY) for epsilon, delta in points):
-        raise InvalidInput(f"{name} has no ε above {_TINY:g}: are δ and ε exchanged? {_FILE}")
+    (epsilon, delta), (least, smallest) = points[0], map(min, zip(*points, strict=True))
+    small = all(one < min(other, _TINY) for one, other in points)
+    if pairs and (small or (least < _TINIEST and smallest > _TINY)):
+        raise InvalidInput(
+            f"{name} begins with ε = {epsilon:g} at δ = {delta:g}: are the two exchanged? {_FILE}"
+        )
     return ApproximateDP(*points[0]) if len(points) == 1 else _of_points(points)
 
 

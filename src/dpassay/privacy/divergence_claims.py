@@ -448,7 +448,6 @@ class ZeroConcentratedDP(DivergenceClaim):
 
 
 def _checked_order(order: Any) -> float:
-    remedy = (
-        "use PureDP for order ∞" if order == math.inf else "orders of 1 and below are not supported"
-    )
+    infinite = isinstance(order, float) and order == math.inf
+    remedy = "use PureDP for order ∞" if infinite else "orders of 1 and below are not supported"
     return checks.real("order", order, above=1.0, remedy=remedy)

@@ -21,7 +21,7 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs.event_code import expression
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import paths
-from dpassay.privacy.provenance import Origin
+from dpassay.privacy.provenance import COUNTS, Origin
 from dpassay.privacy.relations import Pair
 from dpassay.records import Opaque
 from dpassay.results.explanations import ALONE, SHARES, Explanation, Fault
@@ -49,16 +49,26 @@ def happens(output):
     return {condition}
 
 """
-_CALLING = f"""import numpy as np
+_RAISES = """
+
+def happens(data):
+    try:
+        release(data)
+    except Exception as error:
+        return type(error).__name__ in {condition}
+    return False
+
+"""
+_CALLING = """import numpy as np
 
 # release(data) is the function under test: one output for each call
-{{inputs}}
-{_HAPPENS}
-n = {{n:_}}
+{inputs}
+{happens}
+n = {n:_}
 for data in (first, second):
-    print(sum(bool(happens(release(data))) for _ in range(n)), "of", n)
+    print(sum(bool(happens({of})) for _ in range(n)), "of", n)
 
-# expected: about {{p}} of {{n:,}} on the first input and {{q}} of {{n:,}} on the second
+# expected: about {p} of {n:,} on the first input and {q} of {n:,} on the second
 """
 _READING = f"""import numpy as np
 import pandas as pd
@@ -125,8 +135,14 @@ def issue(verdict: Verdict) -> str:
         "## Versions",
         "",
         f"- the library under test: (please fill in)\n- Python {platform.python_version()}, "
-        f"NumPy {np.__version__}\n- found with dpassay {__version__}, seed {verdict.about.seed}, "
-        f"{verdict.about.draws or 'draws not recorded'}",
+        f"NumPy {np.__version__}\n- "
+        + ", ".join(
+            [
+                f"found with dpassay {__version__}",
+                *([] if verdict.about.seed is None else [f"seed {verdict.about.seed}"]),
+                verdict.about.draws or "draws not recorded",
+            ]
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -139,7 +155,17 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
             "again, as many as above: the share of right guesses is expected again."
         ]
     w, files = verdict.witness, verdict.about.files
+    if verdict.about.method == COUNTS:
+        counts = f"{w.hits_p} {w.n_p} {w.hits_q} {w.n_q}"
+        claimed = shlex.quote(str(verdict.claim))
+        return [
+            "Count the event again in fresh runs. These counts are tested by",
+            "",
+            fenced(f"dpassay counts {counts} --claim {claimed}", "sh"),
+        ]
     condition = expression(w.event, [name for one in files[:1] for name in one.columns])
+    if w.event.raised:
+        condition = repr(set(w.event.raised))
     p, q, said = w.p, w.q, []
     if not 0 < len(condition) <= _READABLE:
         found = _other_event(causes, verdict)
@@ -182,7 +208,9 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
         )
         n = 10 ** max(4, math.ceil(math.log10(_EXPECTED / max(p, q))))
         often = {"n": n, "p": f"{n * p:,.0f}", "q": f"{n * q:,.0f}"}
-        code = _CALLING.format(inputs=given, condition=condition, **often)
+        happens, of = (_RAISES, "data") if w.event.raised else (_HAPPENS, "release(data)")
+        happens = happens.format(condition=condition)
+        code = _CALLING.format(inputs=given, happens=happens, of=of, **often)
     return [*said, fenced(code.rstrip(), "python")]
 
 

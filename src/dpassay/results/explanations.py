@@ -70,8 +70,9 @@ class Fault(StrEnum):
     )
     SUPPRESSION = (
         "suppression",
-        "the rule that leaves out values (small counts, rare values), if it reads the data; the noise of "
-        "the result that it reads, if it reads that; or a computation that gives no value for some data",
+        "the rule that leaves out values or keys (small counts, rare ones), if it reads the data; the "
+        "noise of the result that it reads, if it reads that; or a computation that gives no value for "
+        "some data",
     )
     ORDER_OR_SIZE = (
         "order or size",

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Verdict(Shown):
     `tone` is "violation", "clear" (no violation detected) or "blind": the audit is too
     weak, even a large violation could have been missed, and `blind` says why.
     """
+
+    _answer: ClassVar[str] = "violated"
 
     claim: Claim
     violated: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dpassay import validation as checks
 from dpassay.errors import InvalidInput
@@ -46,6 +46,8 @@ class Verification(Shown, Tabular):
     ε. `confirmed` says whether that is no more than what is claimed, which is 0 for pure DP: no number of
     draws shows that. `reason` says why there is no bound, or none below 1.
     """
+
+    _answer: ClassVar[str] = "confirmed"
 
     claim: Claim
     confirmed: bool

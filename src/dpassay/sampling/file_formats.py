@@ -141,6 +141,8 @@ def _opened(file: Path, limit: Limit, marks: Marks) -> tuple[Origin, TextTable |
         raise Unreadable(
             f"ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet (also from .tsv, "
             ".txt, .jsonl, .csv.gz, .feather and .arrow)"
+            + "; of a list in JSON write one entry a line, as .jsonl"
+            * (suffix == ".json")
         )
     about = file.stat()
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):

@@ -30,6 +30,9 @@ _ONE_ROW = (
     "counts of one event use dp.audit_counts (dpassay counts)"
 )
 
+#: How columns get one name each after a pivot, without commas.
+_NAMES = "then wide.columns = ['_'.join(map(str, c)) for c in wide.columns.to_flat_index()]"
+
 
 def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     """Refuse columns that tell any two tables apart: row numbers, time stamps, identifiers, run names.
@@ -37,10 +40,16 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     A column with one value a side may also be an output without noise, hence the leak: it is told apart.
     """
     index, constant = {}, one_value_each(p, q)
+    ordered: dict[
+        str, int
+    ] = {}  # columns that show an order of the rows, and how many values they have
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         for side, column in ((q, b), (p, a)):
             if sign := _index_like(column):
                 index[name] = f"{p.column(name)} of {side.shown} {sign}"
+            elif sign := _in_blocks(column):
+                index[name] = f"{p.column(name)} of {side.shown} {sign}"
+                ordered[name] = len(set(column.values.tolist()))
     if not index and not constant:
         return
     empty = [
@@ -67,6 +76,13 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     else:
         said += f"leave out what is no output with {no_output}, or " * bool(rest)
         said += f"name the columns that are outputs with {outputs}"
+        said += ", also one by which the rows were sorted" * bool(ordered)
+    for name in [name for name, many in ordered.items() if many >= FEW][:1]:
+        said += (
+            f". If the rows with one {name!r} are one release, they are not independent, and leaving it "
+            f"out does not suffice: give tables, from_samples([g.drop(columns={_few([name])})"
+            f".reset_index(drop=True) for _, g in p.groupby({name!r})], …)"
+        )
     for name in tables[:1]:
         said += (
             f". If {p.column(name)} counts how often each value came, an audit needs one row a release, "
@@ -205,7 +221,7 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
                 f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
                 "several rows, they are not independent: write one row a release, as pandas' "
                 f"pivot(index={name!r}, columns={_few(sorted(labels))}, values={_few(values)}) does "
-                "(then wide.columns = wide.columns.map(str) before to_csv), or "
+                f"({_NAMES} before to_csv), or "
                 f"give tables, from_samples([g[{_few(kept)}].reset_index(drop=True) for _, g in "
                 f"p.groupby({name!r})], …){why * bool(told)}. If every row is a release of its own, "
                 f"delete {side.column(name)} from both tables"
@@ -228,7 +244,7 @@ def refuse_periodic(side: Content) -> None:
         f"{k} rows, which independent rows do with a probability below {_PERIODIC:g}. Either a release "
         f"is {k} rows with these labels, and they are not independent: write one row "
         f"a release, as pandas' assign(release=np.arange(len(p)) // {k}).pivot(index='release', "
-        f"columns={_few(labels)}) does (then wide.columns = wide.columns.map(str) before to_csv), or "
+        f"columns={_few(labels)}) does ({_NAMES} before to_csv), or "
         "give tables, from_samples([g.reset_index(drop=True) for _, g in p.groupby(np.arange(len(p)) // "
         f"{k})], …). Or every row is a release of its own, with a label of when it was made, such as "
         f"the day of the week: delete it from both tables, t.drop(columns={_few(labels)}) in "
@@ -287,6 +303,35 @@ def _index_like(column: Column) -> str:
     if dense and len(set(values.tolist())) == n:
         return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
     return ""
+
+
+def _in_blocks(column: Column) -> str:
+    """How a column shows that its rows are in an order, if independent rows hardly have it.
+
+    Rows that are independent of each other are in each order of their values with the same probability:
+    sorted both ways in 2 Π n_i! of n!, each value in one block in k! Π n_i!.
+    """
+    values = column.values
+    if len(values) < FEW:
+        return ""
+    new = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    sizes = np.diff(np.append(new, len(values))).tolist()
+    firsts = values[new]
+    if len(sizes) == 1 or len(set(map(repr, firsts.tolist()))) < len(sizes):
+        return ""
+    ways = [] if firsts.dtype.kind == "O" else [firsts[1:] > firsts[:-1], firsts[1:] < firsts[:-1]]
+    chance = sum(math.lgamma(size + 1) for size in sizes) - math.lgamma(len(values) + 1)
+    rare = math.log(_RARE)
+    if chance + math.lgamma(len(sizes) + 1) < rare:
+        told = f"has each of its {len(sizes):,} values in one block of rows"
+    elif chance + math.log(2) < rare and any(map(np.all, ways)):
+        told = "is sorted"
+    else:
+        return ""
+    return (
+        f"{told}, which independent rows do with a probability below {_RARE:g}, as a week, a machine or "
+        "the number of a release does"
+    )
 
 
 def as_option(name: str, values: Sequence[str]) -> str:

@@ -223,6 +223,10 @@ def split_text(data: bytes, suffix: str, marks: Marks = PLAIN) -> TextTable:
     if b"\0" in data[:_BLOCK]:
         raise Unreadable(NO_TEXT)
     data = data.removeprefix(b"\xef\xbb\xbf")
+    if mark := re.match(
+        rb"sep=([,;|\t])\r?\n", data
+    ):  # the first line that tells Excel the delimiter
+        data = data[mark.end() :]
     if not data or data.isspace():
         raise Unreadable("is empty")
     if not data.endswith((b"\n", b"\r")):
@@ -434,8 +438,10 @@ def _refuse_spellings(cells: Any) -> None:
     for number, text in zip(numbers[told].tolist(), _where(texts, told).to_pylist(), strict=True):
         if number in seen:
             raise Unreadable(
-                f"holds {seen[number]!r} and {text!r}, which are one number, and may be two outputs. "
-                "Write every number in one way; if they are codes, write a letter before each"
+                f"holds {seen[number]!r} and {text!r}, which are one number"
+                f"{' beyond all doubles' * (abs(number) == math.inf)}, and may be two outputs. Write "
+                "every number in one way; if they are codes, write a letter before each; if they are "
+                "identifiers and no outputs, leave the column out with drop= (--drop)"
             )
         seen[number] = text
 

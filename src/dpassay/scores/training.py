@@ -48,6 +48,8 @@ _SEARCHED = 10_000
 _OF_THEIR_NUMBERS = ("summaries", "sorted")
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
+#: A plainer feature with this part of the largest limit is as good.
+_AS_GOOD = 0.98
 #: Thresholds that are compared as the share of draws beyond them doubles, about.
 _THRESHOLDS = 12
 
@@ -113,6 +115,9 @@ def best_features(
     ]
     # of features with the same values the plainest is taken
     found.sort(key=lambda one: (-one[0], _plainness(tables, one[1], *one[4:])))
+    near = [one for one in found if one[0] >= _AS_GOOD * found[0][0] > 0]
+    if near:  # a plain one that is as good comes first
+        found.insert(0, min(near, key=lambda one: _plainness(tables, one[1], *one[4:])))
     chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
     for limit, family, key, width, one, two in found:
         if limit in chosen:
