@@ -231,7 +231,7 @@ def assert_private(
 
     >>> import dpassay as dp
     >>> verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=5000)
-    no violation of 1-DP detected; ε = 1.225 shown in full by an event like this would be detected ...
+    no violation of 1-DP detected; ε = 1.225, reached by an event like this, would be detected ...
     >>> verdict.violated
     False
     """
@@ -302,7 +302,7 @@ def hunt_private(
     >>> found = hunt_private(  # doctest: +ELLIPSIS
     ...     dp.zoo.DiscreteLaplace(1.0), dp.inputs.Integer(0, 9), "eps=1", relation="query", budget=30_000
     ... )
-    no violation of 1-DP detected; 18 pairs were tried; ε = 1.147 shown in full by an event ...
+    no violation of 1-DP detected; 18 pairs were tried; ε = 1.147, reached by an event ...
     >>> found.violated
     False
     """

@@ -407,7 +407,7 @@ def test_outputs_that_change_after_training_leave_an_audit_blind():
 
 def test_the_event_of_the_p_value_is_named_where_it_is_not_the_witness():
     found = dp.audit(dp.zoo.Laplace(1 / 1.3), (0, 1), "eps=1", n=20_000, rng=0)
-    (note,) = [one for one in found.about.notes if one.startswith("the p-value is that of another")]
+    (note,) = [one for one in found.about.notes if one.startswith("the p-value comes from another")]
     j, m, i, n = (
         int(x) for x in note.replace(",", "").rsplit(": ", 1)[1].split()[::2] if x.isdigit()
     )

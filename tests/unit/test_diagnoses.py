@@ -381,7 +381,7 @@ def test_parts_that_show_more_than_composition_allows_say_so():
 
     verdict = dp.audit(above, ([4, 5], [5, 4]), "eps=1", n=4000, rng=0)
     (said,) = (one.sentence for one in verdict.diagnosis if one.kind == "composition")
-    assert "With noise of their own, 2 parts that each use all of ε would show less" in said
+    assert "With independent noise 2 parts that each use all of ε would show less" in said
 
 
 def test_an_empty_list_before_a_number_does_not_move_the_number():

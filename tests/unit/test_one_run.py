@@ -293,7 +293,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
     assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
-    assert "with probability 0.9 by the best attack that this ε allows" in str(verdict)
+    assert "with probability 0.9 if the scores told as much as this ε allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
     assert f"ε ≥ {rounded_down(blind.certified.ceiling)}" in blind.blind
@@ -802,7 +802,7 @@ def test_a_curve_that_is_refuted_as_a_whole_is_said_to_be_so_first():
         assert verdict.violated
         assert verdict.certified.epsilon < verdict.certified.claimed
         assert verdict.view().summary[0].startswith("The claimed curve is refuted as a whole")
-        assert "at δ = 1e-05 is not refuted by itself" in verdict.view().sentence
+        assert "at δ = 1e-05 alone is not refuted" in verdict.view().sentence
         assert "the claimed curve is refuted as a whole" in str(verdict).splitlines()[1]
         assert str(verdict).count("refuted as a whole") == 1
     sound = dp.one_run(rng.normal(size=300), included, claim=curve, rng=0)

@@ -58,7 +58,9 @@ def test_a_test_chooses_its_draws_for_the_excess_that_it_is_to_detect(capsys):
     verdict = testing.assert_private(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1", detects=0.1)
     assert 15_000 < min(verdict.about.n) < 40_000
     assert verdict.smallest_detectable < 1.1 + 0.006
-    said = "an excess of 10 % shown in full by an event like this would be detected with probability 0.9"
+    said = (
+        "an excess of 10 %, reached by an event like this, would be detected with probability 0.9"
+    )
     assert said in capsys.readouterr().out
     with pytest.raises(testing.PrivacyViolation):
         testing.assert_private(dp.zoo.DiscreteLaplace(1 / 1.2), (0, 1), "eps=1", detects=0.1)
@@ -201,14 +203,14 @@ def test_the_exception_of_a_hunt_has_the_hunt():
 
 def test_an_excess_beside_a_delta_is_one_of_epsilon(capsys):
     assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=.01", detects=0.5)
-    said = "an excess of 50 % in ε shown in full by an event like this and for Gaussian noise would be "
+    said = "an excess of 50 % in ε, reached by an event like this, or with Gaussian noise would be "
     out = capsys.readouterr().out
     assert said in out
     assert "a larger δ on rarer events may be missed" in out
     of_delta = dp.ApproximateDP(1.0, 0.01, headline="delta")
     assert_private(dp.zoo.Gaussian(2.0), (0.0, 1.0), of_delta, detects=1.0, flake=0.01)
     out = capsys.readouterr().out
-    assert "an excess of 100 % in δ shown in full by an event like this would be detected" in out
+    assert "an excess of 100 % in δ, reached by an event like this, would be detected" in out
     assert "ε" not in out
 
 

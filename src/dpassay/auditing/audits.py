@@ -391,7 +391,8 @@ def _about(
         and found.best.adjusted > _MORE_SIGNIFICANT * most_significant.adjusted
     ):
         bits += (
-            f"the p-value is that of another event: {most_significant.witness(choice.source)}",
+            "the p-value comes from another event that was tested: "
+            f"{most_significant.witness(choice.source)}",
         )
     return About(
         method=_method(choice),

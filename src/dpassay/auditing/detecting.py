@@ -199,12 +199,12 @@ def detected(verdict: Verdict, detects: float | None) -> str:
     if detects is None:
         unknown = "no score told the outputs on the two inputs apart", verdict.on_other_events
         return verdict.power_statement or "; ".join(filter(None, unknown))
-    shown, rest = "shown in full by an event like this", ""
+    shown, rest = ", reached by an event like this,", ""
     if gaussian_needs_more_draws(claim):
-        shown += " and for Gaussian noise"
+        shown += " or with Gaussian noise"
         rest = "; a larger δ on rarer events may be missed"
     return (
-        f"an excess of {_percent(detects)}{_in_parameter(claim)} {shown} would be detected with "
+        f"an excess of {_percent(detects)}{_in_parameter(claim)}{shown} would be detected with "
         f"probability 0.9 ({draws:,} draws a side){rest}"
     )
 

@@ -325,7 +325,7 @@ class _Test:
         if together > len(ranked) * self.claim.value:
             why = "look for parts that share their noise, or for a part without noise"
             said = f"{said}they show {symbol} ≥ {rounded_down(together)}"
-            return f"{said}. With noise of their own, {parts} would show less: {why}", False
+            return f"{said}. With independent noise {parts} would show less: {why}", False
         if ranked[-1][0] >= _WHOLE * self.claim.value:
             return f"{said}consistent with {parts}", False
         sizes = (np.unique(c.part.read(self.batch.p)).size for c in one.parts)
@@ -377,7 +377,7 @@ class _Test:
             at += ", without subsampling," * self._of_curve
             factor = f"{number(needed / noise.scale)} times as large"
             return f"{fits}; {at} a scale of {part.by(needed)}, which is {factor}", False
-        hidden = f"which covers a shift of {part.by(covered)} under {self.claim.short}"
+        hidden = f"with which {self.claim.short} allows a shift of {part.by(covered)}"
         return f"{moved}; {fits}, {hidden}", low > covered
 
     def _delta(self, epsilon: float) -> float:

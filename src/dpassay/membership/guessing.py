@@ -58,9 +58,9 @@ _PAID = (
 )
 #: Why ε at a δ beside a curve is not the one of an audit of this ε and δ.
 _FIXED = (
-    "the claim is a curve: how many canaries are guessed is fixed before the scores are seen, so that "
-    "the bounds on ε hold for every δ at once. An audit of one (ε, δ) chooses that number by the scores "
-    "and may certify another ε"
+    "the claim is a curve, so the number of guesses was fixed before the scores were seen: the bounds on "
+    "ε hold for every δ at once. An audit of a single (ε, δ) chooses this number by the scores, and may "
+    "certify another ε"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5

@@ -412,8 +412,8 @@ def _verdict(
     remarks = [BITS] if violated and witness.event.of_representation else []
     if not violated and not blind.words and claim.set_by_events:
         remarks.append(
-            f"an audit of as many draws would have detected {claim.symbol} = {number(least)} or more "
-            "with probability 0.9, at best; a monitor is unlikely to detect a smaller one"
+            f"an audit with as many draws would have detected {claim.symbol} = {number(least)} or more "
+            "with probability 0.9, at best; a monitor rarely detects a smaller value"
         )
     if 1 < witness.n_p < draws:
         remarks.append(

@@ -156,10 +156,10 @@ def lower_bound(
 ) -> LowerBound:
     """A lower bound for the Rényi level at an order, the worst of the pairs given.
 
-    Softmax bounds every pair with its own n draws at level (1 − confidence) after Šidák, (1−α)^{1/N} for
-    N pairs, and takes the largest, as the paper does at the level (1−α)^N; two directions share draws, so
-    half the level each. Variational chooses pair and direction with the training draws, and tests these
-    alone at the whole level.
+    Softmax bounds each of N pairs with n draws of its own and takes the largest bound. Each bound has
+    confidence (1−α)^{1/N} (Šidák), so that all hold with confidence 1 − α; the paper bounds each at
+    1 − α. Two directions share draws, so each has half of the level. Variational chooses pair and
+    direction with the training draws, and tests these alone at the whole level.
 
     >>> import dpassay as dp
     >>> bound = dp.renyi.lower_bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), order=2, n=100_000, rng=0,

@@ -344,8 +344,8 @@ class Profile(Shown, Tabular):
     def delta(self, epsilon: Any) -> Any:
         """δ̂(ε), the worse of the two directions.
 
-        For ε beyond the grid of `spectrum` it is read off the trade-off curve. There it is at least 1/n,
-        or the last δ of the grid if that is smaller: n draws do not distinguish a smaller δ from 0.
+        An ε beyond the grid of `spectrum` is evaluated on the trade-off curve, and the result is at
+        least 1/n (or the last δ of the grid, if that is smaller): n draws do not distinguish less from 0.
         """
         eps = checks.doubles("epsilon", epsilon)
         if not np.all(eps >= 0):

@@ -191,13 +191,13 @@ class Belief(Record):
             checks.real(name, getattr(self, name), at_least=0.0, at_most=1.0)
 
     def __str__(self) -> str:
-        happens = "happens" if self.happens else "does not happen"
+        event = "the witness event" if self.happens else "a release outside the witness event"
         which = "first" if self.first else "second"
         return (
-            "who thinks both inputs equally likely (50%), and then sees that the witness event "
-            f"{happens}, can be at least {rounded_down(100 * self.posterior)}% sure of the {which}; "
-            f"the claim allows at most {rounded_up(self.allowed, 100)}%. On that input the event "
-            f"{happens} in at least {rounded_down(100 * self.frequency)}% of the releases "
+            f"let both inputs be equally likely (50%) beforehand. After {event}, the probability of the "
+            f"{which} input is at least {rounded_down(100 * self.posterior)}%; the claim allows at most "
+            f"{rounded_up(self.allowed, 100)}% for this event. On that input it happens in at least "
+            f"{rounded_down(100 * self.frequency)}% of the releases "
             f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 

@@ -191,12 +191,12 @@ class Verdict(Shown):
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (
-                f" by the best attack that this {self.claim.symbol} allows. Scores of "
+                f" if the scores told as much as this {self.claim.symbol} allows. Scores of "
                 "trained models tell less; dpassay plan --canaries simulates audits with the AUC of yours"
             )
         else:
             about = "≈" if self.detectable_on == GAUSSIAN else "="
-            value = f"{about} {number(least)} {self.shown_by}"
+            value = f"{about} {number(least)}{self.shown_by}"
         also = self.on_other_events
         return f"{self.claim.symbol} {value} {detected}{f'; {also}' if also else ''}"
 
@@ -227,7 +227,7 @@ class Verdict(Shown):
     def shown_by(self) -> str:
         """On or with what `smallest_detectable` would be detected."""
         gaussian = self.detectable_on == GAUSSIAN
-        return f"with {GAUSSIAN}" if gaussian else f"shown in full by {self.alike}"
+        return f" with {GAUSSIAN}" if gaussian else f", reached by {self.alike},"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the witness as counted, with its confidence region.

@@ -165,8 +165,8 @@ def _about_curve(verdict: Verdict) -> str:
     if found.epsilon > found.claimed:
         return ""
     return (
-        f"{verdict.guarantee.doubt}the claimed curve is refuted as a whole: it makes so many right "
-        f"guesses too unlikely. The ε that it claims at {at} is not refuted by itself"
+        f"{verdict.guarantee.doubt}the claimed curve is refuted as a whole: under it so many right "
+        f"guesses are too unlikely. Its ε at {at} alone is not refuted"
     )
 
 
@@ -257,7 +257,7 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
         return "not known", "more draws do not help an audit that is too weak for this reason"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
-    where = "" if verdict.about.units else f"{verdict.shown_by}, "
+    where = "" if verdict.about.units else verdict.shown_by.strip(", ") + ", "
     if verdict.unlearned:
         return "not known", "no score separated the inputs"
     if not verdict.varied:
