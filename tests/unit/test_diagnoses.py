@@ -245,10 +245,10 @@ def test_the_claim_allows_what_it_says_of_beliefs():
     assert found.allowed == pytest.approx(math.e / (1 + math.e))
     believed, frequency = (rounded_down(100 * x) for x in (found.posterior, found.frequency))
     assert (
-        f"at least {believed}% sure of the first; the claim allows at most 73.11%. On that"
+        f"the first input is at least {believed}%; the claim allows at most 73.11% for this event"
         in str(found)
     )
-    assert f"the event happens in at least {frequency}% of the releases" in str(found)
+    assert f"it happens in at least {frequency}% of the releases" in str(found)
     assert (found.first, found.happens) == (True, True)
     assert 0.96 < found.posterior < 300 / 303
 

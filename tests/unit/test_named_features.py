@@ -8,7 +8,10 @@ import pytest
 from tests.unit.test_features import named
 
 import dpassay as dp
-from dpassay.outputs.named_features import Feature
+from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.features import FAMILIES
+from dpassay.outputs.leaves import LeafTable
+from dpassay.outputs.named_features import Feature, NamedFeatures
 
 
 def with_marks(rng, many, mark):
@@ -68,3 +71,19 @@ def test_a_value_in_a_row_is_compared_in_words():
     one = Feature("by_key", 0, name)
     assert one.event(1.0, above=True) == f"{name} is at least 1"
     assert one.event(1.0, above=False) == f"{name} is below 1"
+
+
+def test_numbers_of_vectors_by_place_are_read_directly(seed, monkeypatch):
+    """The same values as from the table of leaves; digits and other families are left to that."""
+    x = np.round(np.random.default_rng(seed).laplace(scale=[1, 1, 100, 1], size=(50, 4)), 2)
+    x[:, 2] = np.round(x[:, 2])
+    outputs = from_raw(x, 50)
+    table = LeafTable.of(outputs)
+    _, keys, _, _, _ = FAMILIES["by_place"](table, None)
+    features = tuple(Feature("by_place", int(key), f"{k}") for k, key in enumerate(np.unique(keys)))
+    direct = [NamedFeatures.of((one,)).values(outputs)[:, 0] for one in features]
+    monkeypatch.setattr("dpassay.outputs.named_features.places_of_array", lambda *_: None)
+    again = from_raw(x, 50)
+    slow = [NamedFeatures.of((one,)).values(again)[:, 0] for one in features]
+    assert np.array_equal(direct, slow)
+    assert {tuple(column) for column in x.T} <= {tuple(column) for column in direct}

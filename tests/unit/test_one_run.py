@@ -211,7 +211,7 @@ def test_beside_a_curve_epsilon_is_certified_at_no_price():
     perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(1000, 500, 500), 0.015)
     assert verdict.certified.ceiling == pytest.approx(perfect)
     assert sum(level for _, level in verdict.budget) == pytest.approx(0.05)
-    assert "fixed before the scores are seen" in str(verdict)
+    assert "fixed before the scores were seen" in str(verdict)
     assert dp.one_run(scores, included, claim="mu=1", rng=0).second.at == "δ = 1e-05"
     with pytest.raises(InvalidInput, match="says its own δ"):
         dp.one_run(scores, included, claim="eps=1", delta=1e-5)

@@ -45,6 +45,8 @@ class Plan(Shown):
     most: int | None = None  # and smaller
 
     def _validate(self) -> None:
+        for name in ("power", "confidence"):
+            checks.probability(name, getattr(self, name))
         ranged = None not in (self.least, self.most) or self.actual is not None or self.simulated
         told = self.draws is None or (self.held_out is not None and ranged)
         checks.require(told, "draws need held_out, and those by a pilot also least and most")

@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import ndtri
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.power import normal_limit
 from dpassay.learning.calibration import calibrated
 from dpassay.learning.cross_fit import Scores
@@ -344,12 +344,15 @@ def _candidate_thresholds(p: FloatArray, q: FloatArray) -> FloatArray:
     """Thresholds: evenly spaced ranks of all scores, and the extremes, where the rare events are."""
     both = np.sort(np.concatenate([p, q]), kind="stable")  # two sorted runs are merged
     if both.size > 2 * _THRESHOLDS:
-        ranks = np.unique(
-            np.concatenate([np.linspace(0, 1, _THRESHOLDS), np.geomspace(3 / both.size, 1, 40)])
-        )
-        ranks = np.concatenate([ranks, 1 - ranks]) * (both.size - 1)
-        both = both[ranks.round().astype(np.int64)]
-    return np.unique(both)
+        both = both[_ranks(both.size)]
+    return both[np.append(True, both[1:] != both[:-1])] if both.size else both
+
+
+@lru_cache(maxsize=64)
+def _ranks(n: int) -> IntArray:
+    """The ranks of the thresholds among n scores."""
+    some = np.concatenate([np.linspace(0, 1, _THRESHOLDS), np.geomspace(3 / n, 1, 40)])
+    return np.unique((np.concatenate([some, 1 - some]) * (n - 1)).round().astype(np.int64))
 
 
 def _largest(

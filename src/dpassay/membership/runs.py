@@ -188,7 +188,12 @@ def _labels(given: Any) -> AnyArray:
             f"groups (--group): one label a canary, and {len(missing):,} have none, the first at "
             f"groups[{missing[0]}] = {listed[missing[0]]!r}; give these a label of their own"
         )
-    names = listed.astype(str)
+    try:
+        names = listed.astype(str)
+    except Exception:  # any object may raise
+        raise InvalidInput(
+            f"groups (--group): labels must be text or numbers, got {checks.shown(given)}"
+        ) from None
     for name, often in zip(*np.unique(names, return_counts=True), strict=True):
         if often < FEWEST:
             raise InvalidInput(

@@ -34,7 +34,8 @@ import numpy as np
 from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.leaves import Hashes, LeafTable, changes, grouped, mix, number_hash
-from dpassay.outputs.templates import NUMBER
+from dpassay.outputs.structure_leaves import text_hash
+from dpassay.outputs.templates import NUMBER, nested
 
 #: Owners, features (equal ones together) and values; and for each triple the leaves that tell its name.
 Triples: TypeAlias = tuple[IntArray, Hashes, FloatArray, IntArray, IntArray]
@@ -268,8 +269,8 @@ def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     mixed = np.isin(t.column, np.unique(t.column[~np.isfinite(t.number)]))  # not numbers alone
     of_values = [STATISTICS.index(name) for name in OF_VALUES]
     found = []
-    for rows in _single_and_many(t) if places is None else [np.arange(len(t))]:
-        triples = _summary(t.where(rows) if rows.size < len(t) else t, places)
+    for rows, table in t.single_and_many if places is None else [(np.arange(len(t)), t)]:
+        triples = _summary(table, places)
         leaf, place = rows[triples[3]], triples[4]
         own = ~(mixed[leaf] & np.isin(place, of_values)) if mixed.any() else slice(None)
         found.append(tuple(part[own] for part in (*triples[:3], leaf, place)))
@@ -286,13 +287,6 @@ def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
         found.append((t.owner[leaf], mix(8, t.column[leaf], place), value[by], leaf, place))
     owner, key, value, leaf, place = (np.concatenate(part) for part in zip(*found, strict=True))
     return owner, key, value, leaf, place
-
-
-def _single_and_many(t: LeafTable) -> list[IntArray]:
-    """The leaves of the columns of one number an output, and those of the others."""
-    order, at, count = t.by_value
-    many = np.isin(t.column, np.unique(t.column[order[at[count > 1]]]))
-    return [rows for rows in (np.flatnonzero(~many), np.flatnonzero(many)) if rows.size]
 
 
 def _summary(t: LeafTable, places: IntArray | None) -> Triples:
@@ -321,10 +315,13 @@ def _summary(t: LeafTable, places: IntArray | None) -> Triples:
 def ordered(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The k-th smallest number of a column, for lists that are not long."""
     t, _ = _of_columns(t, 9, _SORTED, wanted)
-    order, at, count = t.by_value
+    rows, many = (
+        t.single_and_many[-1] if len(t) else (np.arange(0), t)
+    )  # the others have one number
+    order, at, count = many.by_value
     rank = np.arange(order.size) - np.repeat(at, count)
     use = (np.repeat(count, count) <= _SORTED) & (np.repeat(count, count) > 1)
-    leaf, rank = order[use], rank[use]
+    leaf, rank = rows[order[use]], rank[use]
     by = np.lexsort((rank, t.column[leaf]))  # equal keys together
     leaf, rank = leaf[by], rank[by]
     return t.owner[leaf], mix(9, t.column[leaf], rank), t.number[leaf], leaf, rank
@@ -337,6 +334,16 @@ def by_place(t: LeafTable, wanted: Wanted = None) -> Triples:
     known = np.flatnonzero(np.isfinite(t.number) & named)
     key = mix(10, t.table[known], t.place[known])
     return counted(t.owner[known], key, known, known, wanted, t.number[known])
+
+
+def places_of_array(outputs: Outputs, wanted: Hashes) -> IntArray | None:
+    """The columns that wanted numbers by place are, where all outputs are vectors; else None."""
+    (kind,) = outputs.structures if len(outputs.structures) == 1 else ((),)
+    if kind != nested(NUMBER, (outputs.numbers.shape[1],)) or outputs.rest is not None:
+        return None
+    keys = mix(10, text_hash("rows"), np.arange(outputs.numbers.shape[1]))
+    places = np.argmax(keys == wanted[:, None], axis=1)
+    return places if np.array_equal(keys[places], wanted) else None
 
 
 def _numbers_of_rows(t: LeafTable, number: int) -> tuple[IntArray, IntArray, IntArray, Hashes]:

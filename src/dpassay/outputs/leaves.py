@@ -204,12 +204,25 @@ class LeafTable:
         return np.argsort(self.groups, kind="stable")
 
     @cached_property
-    def by_value(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The numbers by owner, column and value; where each group begins, and how many it has."""
+    def numbers(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The numbers by owner and column; where each group begins, and how many it has."""
         known = self.by_group[np.isfinite(self.number[self.by_group])]
+        at = changes(self.groups[known])
+        return known, at, np.diff(np.append(at, known.size))
+
+    @cached_property
+    def single_and_many(self) -> list[tuple[IntArray, LeafTable]]:
+        """The leaves of columns of one number an output, and of the others, with their tables."""
+        known, at, count = self.numbers
+        many = np.isin(self.column, np.unique(self.column[known[at[count > 1]]]))
+        parts = [np.flatnonzero(~many), np.flatnonzero(many)]
+        return [(x, self.where(x) if x.size < len(self) else self) for x in parts if x.size]
+
+    @cached_property
+    def by_value(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The same, sorted by value in each group."""
+        known, at, count = self.numbers
         own = self.groups[known]
-        at = changes(own)
-        count = np.diff(np.append(at, own.size))
         if at.size < own.size and np.ptp(count) == 0:  # as in vectors, which are sorted at once
             rows = known.reshape(at.size, -1)
             known = np.take_along_axis(rows, np.argsort(self.number[rows], axis=1), axis=1).ravel()

@@ -24,6 +24,7 @@ from dpassay.outputs.features import (
     STATISTICS,
     block_rows,
     blocks,
+    places_of_array,
 )
 from dpassay.outputs.leaves import (
     WEEKDAY,
@@ -164,6 +165,9 @@ def _computed(features: Sequence[Feature], outputs: Outputs) -> FloatArray:
                 found[:, k] = near[id(features[k].target)][:, features[k].key]
             continue
         wanted = np.array([features[k].key for k in own], dtype=np.uint64)
+        if family == "by_place" and (places := places_of_array(outputs, wanted)) is not None:
+            found[:, own] = outputs.numbers[:, places]
+            continue
         order = np.argsort(wanted)
         if family == "block rows":
             owner, key, value, _, _ = block_rows(outputs, width, wanted)

@@ -195,8 +195,9 @@ class Verdict(Shown):
                 "trained models tell less; dpassay plan --canaries simulates audits with the AUC of yours"
             )
         else:
-            about = "≈" if self.detectable_on == GAUSSIAN else "="
-            value = f"{about} {number(least)}{self.shown_by}"
+            value = f"= {number(least)}, {self.shown_by},"
+            if self.detectable_on == GAUSSIAN:
+                value = f"≈ {number(least)} {self.shown_by}"
         also = self.on_other_events
         return f"{self.claim.symbol} {value} {detected}{f'; {also}' if also else ''}"
 
@@ -227,7 +228,7 @@ class Verdict(Shown):
     def shown_by(self) -> str:
         """On or with what `smallest_detectable` would be detected."""
         gaussian = self.detectable_on == GAUSSIAN
-        return f" with {GAUSSIAN}" if gaussian else f", reached by {self.alike},"
+        return f"with {GAUSSIAN}" if gaussian else f"reached by {self.alike}"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the witness as counted, with its confidence region.

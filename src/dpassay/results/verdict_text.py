@@ -257,7 +257,7 @@ def detectable(verdict: Verdict) -> tuple[str, str]:
         return "not known", "more draws do not help an audit that is too weak for this reason"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
-    where = "" if verdict.about.units else verdict.shown_by.strip(", ") + ", "
+    where = "" if verdict.about.units else f"{verdict.shown_by}, "
     if verdict.unlearned:
         return "not known", "no score separated the inputs"
     if not verdict.varied:

@@ -204,7 +204,7 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
             model = HistGradientBoostingClassifier(
                 max_iter=200,
                 max_leaf_nodes=12,  # 31 predict worse up to 10⁴ draws a side, and no better beyond
-                learning_rate=0.15,
+                learning_rate=0.15 if draws < 1000 else 0.2,
                 early_stopping=True,
                 n_iter_no_change=6,
                 min_samples_leaf=max(5, min(50, draws // 40)),

@@ -41,7 +41,7 @@ from dpassay.scores.cell_counts import Binning, CellCounts
 
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
 #: and leaves of them.
-_ENOUGH, _LEAVES = (400, 2500), 400_000
+_ENOUGH, _LEAVES = (800, 2500), 400_000
 #: Features among which those that are ranked again were chosen, about.
 _SEARCHED = 10_000
 #: Families of numbers and not of counts, of which outputs without any are 0.

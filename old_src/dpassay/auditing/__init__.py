@@ -1,0 +1,1 @@
+"""A claim against fresh draws of one mechanism: tested, bounded, planned, repeated."""

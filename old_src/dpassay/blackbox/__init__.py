@@ -1,0 +1,1 @@
+"""What we may run: mechanisms, their neighbouring inputs, and the zoo."""

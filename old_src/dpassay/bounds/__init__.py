@@ -1,0 +1,1 @@
+"""Certificates: from counts and bounded variables to bounds with a stated error probability."""

@@ -1,0 +1,1 @@
+"""Membership inference: claims tested with canaries of one training run, and rates of attacks."""

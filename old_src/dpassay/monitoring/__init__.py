@@ -1,0 +1,1 @@
+"""Audits of draws as they come in, which may stop at any time."""

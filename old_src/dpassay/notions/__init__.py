@@ -1,0 +1,1 @@
+"""The papers' methods, one module a notion, the same verbs in each."""

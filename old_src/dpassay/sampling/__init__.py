@@ -1,0 +1,1 @@
+"""Sampling: draws from seeds, files and stores, checked for dependence and dealt out once."""
