@@ -12,7 +12,7 @@ from benchmarks.parallel import runs
 from benchmarks.tables import markdown, table
 
 #: Audits of each mechanism.
-AUDITS = 1000
+AUDITS = 200
 QUIET = dp.Sampling(progress=False)
 PAIR = (0.0, 1.0)
 

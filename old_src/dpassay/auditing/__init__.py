@@ -1,1 +1,0 @@
-"""A claim against fresh draws of one mechanism: tested, bounded, planned, repeated."""

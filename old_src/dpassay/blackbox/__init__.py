@@ -1,1 +1,0 @@
-"""What we may run: mechanisms, their neighbouring inputs, and the zoo."""

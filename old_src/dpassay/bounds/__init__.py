@@ -1,1 +1,0 @@
-"""Certificates: from counts and bounded variables to bounds with a stated error probability."""

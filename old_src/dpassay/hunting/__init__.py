@@ -1,1 +1,0 @@
-"""The search for neighbouring inputs on which a mechanism breaks its claim."""

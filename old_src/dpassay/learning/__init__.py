@@ -1,1 +1,0 @@
-"""What is chosen on training draws: the score of the outputs, the event, the variational function."""

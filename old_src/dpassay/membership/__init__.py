@@ -1,1 +1,0 @@
-"""Membership inference: claims tested with canaries of one training run, and rates of attacks."""

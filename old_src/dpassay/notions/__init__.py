@@ -1,1 +1,0 @@
-"""The papers' methods, one module a notion, the same verbs in each."""

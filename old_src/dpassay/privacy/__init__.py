@@ -1,1 +1,0 @@
-"""Claims, trade-off functions, privacy profiles and finite pairs of distributions. No samples."""

@@ -1,1 +1,0 @@
-"""Sampling: draws from seeds, files and stores, checked for dependence and dealt out once."""
