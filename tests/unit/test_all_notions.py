@@ -582,7 +582,8 @@ def test_delta_beyond_epsilon_is_above_zero_by_what_the_notes_say(seeds):
             assert 0.007 < at(one, 1.0) < 0.04
             assert at(one, 1.2) < 0.007
             assert (
-                "by up to about 0.04 at the true ε, and 0.007 beyond 1.2 times" in one.about.noted
+                "up to about 0.04 at the true ε, and up to 0.007 beyond 1.2 times"
+                in one.about.noted
             )
 
 
@@ -595,3 +596,23 @@ def test_the_bias_that_was_found_for_one_number_is_noted_for_one_number(seed):
         return x + rng.laplace(size=(size, 2))
 
     assert "(for Laplace noise with" not in dp.estimate(two, PAIR, n=5_000, rng=seed).about.noted
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 5.0])
+def test_few_draws_beyond_a_large_ratio_are_no_larger_losses(epsilon, seeds):
+    """Where the ratio is e^ε, about e^ε draws of one side lie beyond the last draw of the other."""
+    for seed in seeds[:5]:
+        found = dp.estimate(zoo.Laplace(1 / epsilon), (0.0, 1.0), n=20_000, rng=seed)
+        assert not any("larger privacy loss: δ" in note for note in found.about.notes)
+
+
+def test_no_order_is_vouched_for_where_the_scale_follows_the_data(seeds):
+    """Laplace noise of scales 1 and 1.5: the divergence is infinite from order 3 on."""
+
+    def release(data, size, rng):
+        return np.round(data + (1 + 0.5 * data) * rng.laplace(size=size), 6)
+
+    reached = [
+        dp.estimate(release, (0.0, 1.0), n=50_000, rng=seed).renyi_reach for seed in seeds[:5]
+    ]
+    assert max(reached) < 3

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.cli import run
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.membership.canaries import audit_file, read_guesses
+from dpassay.membership.canaries import audit_file, read_columns, read_guesses
 
 
 def test_coins_are_fair_and_come_from_the_seed_alone(seed):
@@ -504,3 +504,25 @@ def test_slips_with_canaries_on_the_command_line_are_named(scores, tmp_path, cap
     assert "given as --out v.html" in said(capsys, "report", kept, "v.html")[2]
     both = said(capsys, "attack-rates", str(scores), "--run", "included", "--separate-runs")
     assert "leave one of them out" in both[2]
+
+
+def test_several_rows_of_a_canary_are_refused(tmp_path, seed):
+    """A training log with a row for each canary and epoch: all of a canary share its coin."""
+    rng = np.random.default_rng(seed)
+    coins = rng.integers(0, 2, 100)
+    for epochs in (3, 1):
+        rows = [
+            (k, epoch, rng.normal(), coins[k])
+            for epoch in range(epochs)
+            for k in rng.permutation(100)
+        ]
+        place = tmp_path / f"{epochs}.csv"
+        place.write_text(
+            "canary,epoch,score,included\n" + "".join(f"{a},{b},{c},{d}\n" for a, b, c, d in rows)
+        )
+        if epochs == 1:
+            assert read_columns(place)[0]["scores"].size == 100
+            continue
+        for options in ({}, {"run": "epoch"}):
+            with pytest.raises(UnreadableFile, match=r"'canary' of .* several rows of one canary"):
+                read_columns(place, **options)

@@ -494,7 +494,7 @@ def test_dates_and_durations_are_written_as_such():
 def test_a_number_beside_a_key_is_summed_only_where_there_are_several():
     rows = [{"sex": str(k % 2), "v": float(k)} for k in range(4)]
     names = {name for *_, name in named(rows)}
-    assert "v in the row where sex = '1' (0 without such a row)" in names
+    assert "v where sex = '1' (else 0)" in names
     assert not any(name.startswith("the sum of v where") for name in names)
 
 

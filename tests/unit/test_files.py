@@ -335,7 +335,6 @@ def test_columns_that_look_like_an_index_are_refused(write, column, why):
 @pytest.mark.parametrize(
     "column",
     [
-        [k // 2 for k in SHUFFLED],
         [1] * N,
         [START] * N,
         ["01.03.2024"] * N,
@@ -423,8 +422,8 @@ def test_labels_of_independent_rows_are_not_taken_for_those_of_a_long_table(twin
         assert read_pair(p, q)[0].origin.rows == 600
 
 
-def test_numbers_that_are_equally_often_but_label_nothing_are_kept(twin):
-    """Also beside columns of a few values each, whose combinations are not equally often."""
+def test_labels_that_come_equally_often_are_refused(twin):
+    """The rows of each are one release, in any order, also where nothing else labels them."""
     shuffled = [int(k) // 4 for k in RNG.permutation(200)]
     rows = {"x": shuffled, "sex": ["fm"[k % 2] for k in RNG.permutation(200)]}
     for other in (["abcd"[k] for k in RNG.integers(4, size=200)], ["a"] * 200, rows["sex"]):
@@ -432,7 +431,10 @@ def test_numbers_that_are_equally_often_but_label_nothing_are_kept(twin):
             twin(name, rows | {"region": other, "count": RNG.poisson(50, 200).tolist()})
             for name in "pq"
         )
-        assert read_pair(p, q)[0].origin.rows == 200
+        for options in ({}, {"drop": ["x"]}, {"columns": ["sex", "count"]}):
+            with pytest.raises(UnreadableFile, match=r"'x' of .* has 4 rows of each value"):
+                read_pair(p, q, **options)
+        assert read_pair(p, q, columns=["x", "sex", "region", "count"])[0].origin.rows == 200
 
 
 def test_one_column_may_be_sorted_and_few_rows_in_any_order(twin):

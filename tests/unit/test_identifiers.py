@@ -314,3 +314,34 @@ def test_orders_that_independent_rows_may_have_are_accepted(twin, seed):
         x = rng.laplace(size=(2, len(label))).tolist()
         p, q = (twin(k, {"label": label, "x": y}) for k, y in zip("pq", x, strict=True))
         assert read_pair(p, q)[0].origin.rows == len(label)
+
+
+def test_blocks_that_were_left_out_are_noted(twin, seed):
+    """Of unequal sizes, as synthetic tables have: nobody knows whether they are single releases."""
+    rng = np.random.default_rng(seed)
+    sides = []
+    for name in "pq":
+        table = np.repeat(np.arange(60), rng.integers(5, 15, 60))
+        rows = {"table": table.tolist(), "x": rng.laplace(size=table.size).tolist()}
+        sides.append(twin(name, rows))
+    verdict = dp.audit(dp.from_samples(*sides, drop=["table"]), claim="eps=1")
+    assert "each of its 60 values has one block of rows" in str(verdict)
+    with pytest.raises(UnreadableFile, match=r"If the rows with one 'table' are one release"):
+        read_pair(*sides)
+
+
+def test_numbers_of_another_range_are_noted(twin, seed):
+    """Time stamps as numbers, in any order: the second file was written a day later."""
+    rng = np.random.default_rng(seed)
+    p, q = (
+        twin(
+            name,
+            {
+                "ts": (1_700_000_000 + day * 86_400 + rng.permutation(86_400)[:N]).tolist(),
+                "x": rng.laplace(size=N).tolist(),
+            },
+        )
+        for day, name in enumerate("pq")
+    )
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=1")
+    assert "no value of column 'ts' occurs in both tables" in str(verdict)

@@ -67,7 +67,7 @@ def test_a_missing_item_is_called_empty():
 
 
 def test_a_value_in_a_row_is_compared_in_words():
-    name = "big in the row where pos = 2 (0 without such a row)"
+    name = "big where pos = 2 (else 0)"
     one = Feature("by_key", 0, name)
     assert one.event(1.0, above=True) == f"{name} is at least 1"
     assert one.event(1.0, above=False) == f"{name} is below 1"

@@ -507,3 +507,30 @@ def test_a_law_that_is_no_distribution_and_a_pair_that_is_missing_are_named():
         OfScipy(lambda data: 3).epsilon((0.0, 1.0))
     with pytest.raises(InvalidInput, match="no default pair: give pair"):
         OfScipy(stats.laplace).delta(0.5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "order", "truth"),
+    [
+        (zoo.PoissonSubsampled(inner=zoo.Gaussian(1.0), rate=0.2), 64.0, None),
+        (zoo.DiscreteGaussian(0.7), 16.0, 16 / (2 * 0.49)),
+        (zoo.DiscreteGaussian(0.7), 64.0, None),
+        (OfScipy(lambda data: stats.laplace(data, 1.5 - 0.5 * data)), 8.0, None),  # infinite
+        (OfScipy(lambda data: stats.norm(0, 1.5 - 0.5 * data)), 1.5, 0.5753641),  # by quadrature
+        (OfScipy(stats.laplace), 64.0, zoo.Laplace().renyi(64.0, PAIR)),
+        (OfScipy(lambda data: stats.uniform(data, 1.5)), 2.0, math.inf),
+    ],
+    ids=["near", "far", "infinite", "underflow", "Laplace", "uniform"],
+)
+def test_orders_that_the_rarest_outputs_decide_are_refused(mechanism, order, truth):
+    """Cells of probabilities near the smallest double do not say what lies beyond them."""
+    if truth is None:
+        with pytest.raises(NoClosedForm, match="decided by outputs of probabilities below"):
+            mechanism.renyi(order, (0, 1))
+    else:
+        assert mechanism.renyi(order, (0, 1)) == pytest.approx(truth, rel=1e-6)
+
+
+def test_an_epsilon_that_the_rarest_outputs_decide_is_refused():
+    with pytest.raises(NoClosedForm, match="unbounded = True"):
+        OfScipy(stats.norm).epsilon(PAIR)

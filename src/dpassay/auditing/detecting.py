@@ -298,6 +298,7 @@ def _for_gaussian(claim: Claim, draws: int, confidence: float, on_event: float |
     if on_event is None or claim.point is None:
         return said
     return (
-        f"{said}. If the noise is Gaussian, claim mu={gaussian_mu(*claim.point):.4g}: an audit of that "
-        "detects a far smaller excess"
+        f"{said}. If the claim is to hold by plain Gaussian noise, without subsampling, claim "
+        f"mu={gaussian_mu(*claim.point):.4g} instead, which is stronger: its audit detects a far smaller "
+        "excess"
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import BoolArray, FloatArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.guessing import Guesses
 from dpassay.membership.one_run import one_run
@@ -299,6 +299,8 @@ def _named(columns: dict[Any, Any]) -> str:
 # --- files
 
 
+#: Labels of canaries have at least so many values; and coins that agree by chance in one of 10⁹ files.
+_CANARIES, _COINS = 10, 30
 _NAMED = (
     "give a .csv, .parquet or .jsonl file with named columns, a row a canary; or, in Python, arrays to "
     "dp.one_run or dp.attack_rates"
@@ -367,6 +369,8 @@ def read_columns(
             raise UnreadableFile(
                 f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {row:,}; {needed}"
             )
+    for name in set(names) - {*wanted.values()}:
+        _refuse_copies(path, name, table.columns[names.index(name)], found["included"])
     found["scores"] = (1.0 if sign == "higher" else -1.0) * found["scores"].astype(float)
     columns = tuple(wanted.values())
     left_out = tuple(name for name in table.origin.columns if name not in columns)
@@ -380,6 +384,23 @@ def read_columns(
         return found, used, [note] if "run" in names and "run" not in wanted.values() else []
     runs = [labels == one for one in dict.fromkeys(labels.tolist())]
     return {name: [column[rows] for rows in runs] for name, column in found.items()}, used, []
+
+
+def _refuse_copies(path: str | Path, name: str, labels: AnyArray, included: AnyArray) -> None:
+    """Refuse several rows of one canary: a column of which every value has one coin in all its rows.
+
+    Coins of n rows of their own are alike within k values with probability 2^(k − n) at most.
+    """
+    listed = list(map(repr, labels.tolist()))  # some cannot be hashed
+    coins = set(zip(listed, included.tolist(), strict=True))
+    many = len(set(listed))
+    if many < _CANARIES or len(coins) > many or len(listed) - many < _COINS:
+        return
+    raise UnreadableFile(
+        f"column {name!r} of {str(path)!r} has {many:,} values in {len(listed):,} rows, and each value "
+        "has one coin in all its rows: these seem to be several rows of one canary, such as one an "
+        "epoch, which share its coin. Give one row a canary and training run: the last, or the mean"
+    )
 
 
 def read_guesses(text: str | None) -> Guesses:

@@ -65,6 +65,8 @@ _DECIDE, _UNCAPPED = 50, 1.2
 _ACCURACY, _TAIL, _TAIL_INDEX = 0.15, 50, 0.7
 #: Draws that show that an event is no accident, and those from which on an error rate is estimated.
 _SEEN, _RARE = 50, 20
+#: How many times e^ε draws of one side beyond all draws of the other are no accident.
+_BEYOND = 5
 #: μ is read off where it is largest less so many standard errors: events chosen on the draws that count
 #: them, as those of densities are, look better by three and more.
 _CLEARLY = 4.0
@@ -229,14 +231,17 @@ def _profile(
     if grid.name == "polynomial":
         others = (*others, GridScore.of(grid.cell_counts))
     compared = [_bounded(one) for one in (grid, *others)]
+    larger = _larger_losses(masses, epsilon, n)
     reach, rare = _support(masses, capped, epsilon, least, compared)
+    if larger:  # which decide moments of the loss
+        reach = 1.0
     both = _thinned(masses.tradeoff_curve()).symmetrise()
     if source.pair is not None and same_inputs(source.pair):
         notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
     else:
         if rare:
             rare = (*rare, too_large(learner.training.layout.widest))
-        more = _unreliable(reach) if alone else (*rare, *_larger_losses(masses, epsilon, n))
+        more = _unreliable(reach) if alone else (*rare, *larger, *_unreliable(reach) * bool(larger))
         notes += (*alone, *more)
         if not exclusive and _exclusive(grid.masses(one_sided=True), least):
             notes += (
@@ -275,9 +280,14 @@ def _exclusive(masses: Masses, n: int) -> bool:
 
 
 def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
-    """A note where δ is clearly above 0 far beyond the estimate of ε."""
+    """A note where δ is clearly above 0 far beyond the estimate of ε.
+
+    Where the ratio is e^ε, about e^ε draws of one side lie beyond the last draw of the other.
+    """
+    if not math.isfinite(epsilon) or not epsilon:
+        return ()
     delta = float(_delta(masses, np.array([2 * epsilon]))[0])
-    if not math.isfinite(epsilon) or not epsilon or delta * min(n) < _SEEN:
+    if delta * min(n) < max(_SEEN, _BEYOND * math.exp(epsilon)):
         return ()
     return (
         f"ε ≈ {epsilon:.3g} is estimated from outputs that are frequent on both inputs. Outputs that are "

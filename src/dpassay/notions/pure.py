@@ -300,7 +300,8 @@ def above_zero(n: int) -> str:
     """A note on estimates of a δ that is 0: densities that a kernel smooths, and noise."""
     return (
         f"where the true δ(ε) is 0, the estimate is usually above 0: up to about {n ** (-1 / 3):.1g} at "
-        f"the true ε, and up to {n**-0.5:.1g} beyond 1.2 times the true ε (measured for Laplace noise)"
+        f"the true ε, and up to {n**-0.5:.1g} beyond 1.2 times the true ε (measured for Laplace noise "
+        "with ε up to 2; more where ε is larger)"
     )
 
 

@@ -348,6 +348,7 @@ def parallel(first: Spectrum, *others: Spectrum) -> Spectrum:
 def sequential(first: Spectrum, *others: Spectrum) -> Spectrum:
     """A bound for the spectrum of mechanisms that all see the same data: least Σ δᵢ(εᵢ) with Σ εᵢ ≤ ε.
 
+    All have one grid, and so has the result: let it reach up to the largest total ε that is wanted.
     Of estimates it is an estimate; `upper` is certified where theirs are, and so is the largest `lower`:
     one output is a function of all. An accountant that knows the mechanisms gives less.
 

@@ -319,7 +319,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the number of {counted} with {holds(first)} and {holds(second)}"
         case "by_key":
             if single_in_column(table, second):
-                return f"{column(second)} in the row where {holds(first)} (0 without such a row)"
+                return f"{column(second)} where {holds(first)} (else 0)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
             where = column(first).removeprefix(f"{TEXT_PARTS[0]} of ")

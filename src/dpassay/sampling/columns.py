@@ -95,6 +95,7 @@ class Table:
     columns: tuple[AnyArray, ...]
     origin: Origin
     sparse: bool = False  # whether some cells are ABSENT
+    notes: tuple[str, ...] = ()  # on columns that were left out
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,7 @@ from dpassay.sampling.identifiers import (
     FEW,
     ROWS,
     as_option,
+    blocks_left_out,
     enumerated,
     one_value_each,
     refuse_frequencies,
@@ -90,6 +91,7 @@ def _refuse_writing(p: Content, q: Content) -> None:
 def column_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns that may tell two tables apart for reasons that are no matter of the mechanism."""
     several = len(p.columns) > 1
+    yield from p.notes
     for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
         if several and all(c.dtype.kind == "O" and all(v is None for v in c) for c in columns):
             without = as_option("drop", [*p.origin.left_out, name])
@@ -110,7 +112,8 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
                 "day or the month may come first, or they are written in several ways: write them as "
                 "2024-12-31 in both files"
             )
-        if several and _disjoint([c[:ROWS] for c in columns]) and _disjoint(columns):
+        apart = min(map(len, numbers)) >= FEW and _apart(*numbers)
+        if several and (apart or (_disjoint([c[:ROWS] for c in columns]) and _disjoint(columns))):
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
@@ -121,6 +124,13 @@ def column_notes(p: Table, q: Table) -> Iterator[str]:
 def _unread_dates(column: AnyArray) -> bool:
     """Whether the cells at the top of a column are dates that were read as text."""
     return all(isinstance(v, str) and re.fullmatch(WRITTEN_DATE, v) for v in column[:FEW])
+
+
+def _apart(a: AnyArray, b: AnyArray) -> bool:
+    """Whether all numbers of one column are above all of the other, which has several."""
+    return bool(
+        (a.min() > b.max() or b.min() > a.max()) and min(np.unique(a).size, np.unique(b).size) > 1
+    )
 
 
 def _disjoint(columns: Sequence[AnyArray]) -> bool:
@@ -343,7 +353,9 @@ def _matched(
         refuse_frequencies(p, q)
     for side in (p, q):
         refuse_periodic(side)
+    whole = p
     p, q = _chosen(p, q, wanted, unwanted)
+    notes = tuple(blocks_left_out(whole, p.called if whole.named == p.named else whole.called))
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
     for side in (p, q):
         _refuse_title(side)
@@ -355,7 +367,8 @@ def _matched(
     _refuse_writing(p, q)
     both = zip(p.columns, q.columns, strict=True)
     arrays = [_same_type(a.array(ABSENT), b.array(ABSENT)) for a, b in both]
-    return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
+    table = replace(p.table([a for a, _ in arrays]), notes=notes)
+    return table, q.table([b for _, b in arrays])
 
 
 def _refuse_title(side: Content) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -61,10 +61,17 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     tables = [name for name in rest if len(p.called) == 2 and _values_once(p, name)]
     outputs = as_option("columns", [*constant, *rest] or ["…"])
     no_output = as_option("drop", [*dropped, *index, *constant])
-    said = "; ".join(index.values()) + (
-        ". That differs between any two tables, whatever the mechanism does, and would look like a "
-        "violation; " * bool(index)
-    )
+    said = "; ".join(index.values()) + ". " * bool(index)
+    for name in [name for name, many in ordered.items() if many >= FEW][:1]:
+        said += (
+            f"If the rows with one {name!r} are one release, they are not independent: give tables, "
+            f"from_samples([g.drop(columns={_few([name])}).reset_index(drop=True) for _, g in "
+            f"p.groupby({name!r})], …). "
+        )
+    said += (
+        f"{'Otherwise such a label' if ordered else 'That'} differs between any two tables, whatever the "
+        "mechanism does, and would look like a violation; "
+    ) * bool(index)
     if constant:
         also = "".join(f", and so has {p.column(name)}" for name in constant[1:])
         said += (
@@ -77,12 +84,6 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
         said += f"leave out what is no output with {no_output}, or " * bool(rest)
         said += f"name the columns that are outputs with {outputs}"
         said += ", also one by which the rows were sorted" * bool(ordered)
-    for name in [name for name, many in ordered.items() if many >= FEW][:1]:
-        said += (
-            f". If the rows with one {name!r} are one release, they are not independent, and leaving it "
-            f"out does not suffice: give tables, from_samples([g.drop(columns={_few([name])})"
-            f".reset_index(drop=True) for _, g in p.groupby({name!r})], …)"
-        )
     for name in tables[:1]:
         said += (
             f". If {p.column(name)} counts how often each value came, an audit needs one row a release, "
@@ -201,30 +202,60 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
             continue
         count = Counter(column.values.tolist())
         releases, rows = len(count), max(count.values())
-        dense = not whole or max(count) - min(count) < 2 * releases
-        if not dense or rows < 2 or releases < FEW or min(count.values()) < rows:
+        if rows < 2 or releases < FEW or min(count.values()) < rows:
             continue
         labels = {}
         for other in columns.keys() - {name, *names}:
             cells = list(map(repr, columns[other].array().tolist()))  # some cannot be hashed
             if not any(n % releases for n in Counter(cells).values()):
                 labels[other] = cells
-        if sorted(Counter(zip(*labels.values(), strict=True)).values()) == [releases] * rows:
-            kept = [n for n in columns if n in labels or n not in (name, *names, *dropped)]
+        dense = not whole or max(count) - min(count) < 2 * releases
+        combined = sorted(Counter(zip(*labels.values(), strict=True)).values())
+        told = dense and combined == [releases] * rows
+        if not told and not _as_often(releases, rows):
+            continue
+        kept = [n for n in columns if n in labels or n not in (name, *names, *dropped)]
+        left = [n for n in names if n not in dropped]
+        why = (
+            f". {'Both leave' if told else 'This leaves'} out {enumerated(left)}, of one value in either table, as a name of the "
+            "input has; keep what is an output: it has no noise"
+        ) * bool(left)
+        said = (
+            f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
+            "several rows, they are not independent: "
+        )
+        if told:
             values = [n for n in kept if n not in labels]
-            told = [n for n in names if n not in dropped]
-            why = (
-                f". Both leave out {enumerated(told)}, of one value in either table, as a name of the "
-                "input has; keep what is an output: it has no noise"
-            )
-            raise UnreadableFile(
-                f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
-                "several rows, they are not independent: write one row a release, as pandas' "
+            said += (
+                "write one row a release, as pandas' "
                 f"pivot(index={name!r}, columns={_few(sorted(labels))}, values={_few(values)}) does "
                 f"({_NAMES} before to_csv), or "
-                f"give tables, from_samples([g[{_few(kept)}].reset_index(drop=True) for _, g in "
-                f"p.groupby({name!r})], …){why * bool(told)}. If every row is a release of its own, "
-                f"delete {side.column(name)} from both tables"
+            )
+        raise UnreadableFile(
+            f"{said}give tables, from_samples([g[{_few(kept)}].reset_index(drop=True) for _, g in "
+            f"p.groupby({name!r})], …){why}. If every row is a release of its own, "
+            f"delete {side.column(name)} from both tables"
+        )
+
+
+def _as_often(values: int, rows: int) -> bool:
+    """Whether independent rows hardly have so many values equally often, so many rows each."""
+    n = values * rows
+    chance = math.lgamma(n + 1) - values * math.lgamma(rows + 1) - n * math.log(values)
+    return chance < math.log(_RARE)
+
+
+def blocks_left_out(side: Content, used: Sequence[str]) -> Iterator[str]:
+    """Columns that were left out and show that several rows may be one release."""
+    for name, column in zip(side.called, side.columns, strict=True):
+        if name in used or not _in_blocks(column):
+            continue
+        many = len(set(column.values.tolist()))
+        if many >= FEW and len(column.values) >= 2 * many:
+            yield (
+                f"{side.column(name)} was left out, and each of its {many:,} values has one block of "
+                "rows. If the rows of a block are one release, they are not independent, and nothing of "
+                f"this holds: give tables, from_samples([g for _, g in p.groupby({name!r})], …)"
             )
 
 

@@ -31,6 +31,9 @@ _CELLS = 1 << 16
 #: Bits after the noise's own size that outputs keep: far more than any sample tells apart, and far fewer
 #: than a double has.
 _KEPT_BITS = 36
+#: Cells without probability on one side are empty on both if the other has less than the first of these;
+#: what cells below the second decide is not known, since there may be more beyond them.
+_EMPTY, _RAREST = 1e-100, 1e-190
 #: Ends of cells are this far apart, relative to their size.
 _APART = 1e-9
 #: Probabilities of the quantiles at which cells of a distribution of SciPy end, in either tail.
@@ -141,9 +144,32 @@ def masses(first: Law, second: Law) -> Masses:
     high = breaks[-1] + np.linspace(0, reach, detail + 1)[1:]
     edges = np.unique(np.concatenate([[-math.inf], low, core, breaks, high, [math.inf]]))
     p, q = first.cells(edges), second.cells(edges)
-    # a cell that only rounding made empty on one side would count as an infinite ratio
-    negligible = (np.minimum(p, q) == 0) & (np.maximum(p, q) < 1e-150)
+    # a cell that only rounding or underflow made empty on one side would count as an infinite ratio
+    negligible = (np.minimum(p, q) == 0) & (np.maximum(p, q) < _EMPTY)
     return Masses(np.where(negligible, 0.0, p), np.where(negligible, 0.0, q))
+
+
+def refuse_rarest(pair: Masses, orders: FloatArray) -> None:
+    """Refuse Rényi orders that cells decide which are too rare: what lies beyond them is not known."""
+    rare = np.minimum(pair.p, pair.q) < _RAREST
+    inside = (pair.p > 0) & np.isfinite(pair.loss)
+    if not np.any(rare & inside):
+        return
+    for order in orders.ravel().tolist():
+        if order <= 1:
+            continue
+        if math.isinf(order):
+            decided = pair.loss[inside].max() > pair.loss[inside & ~rare].max() + 1e-6
+        else:
+            terms = np.log(pair.p[inside]) + (order - 1) * pair.loss[inside]
+            shares = np.exp(terms - terms.max())
+            decided = shares[rare[inside]].sum() > 1e-8 * shares.sum()
+        if decided:
+            raise NoClosedForm(
+                f"the Rényi divergence of order {order:g} is decided by outputs of probabilities below "
+                f"{_RAREST:g}, which are not computed: it is larger than the others, or infinite. If the "
+                "privacy loss has no bound, set unbounded = True in the class"
+            )
 
 
 def with_atom(chances: Sequence[float], rest: Masses) -> Masses:
@@ -260,7 +286,11 @@ class ZooMechanism:
         """The exact pure-DP level of a pair, the worse of both directions."""
         if self.unbounded:
             return 0.0 if np.array_equal(*self._inputs(pair)) else math.inf
-        return self.masses(self._inputs(pair)).epsilon()
+        found = self.masses(self._inputs(pair))
+        if self.probabilities(self._inputs(pair)[0]) is None:
+            for one in (found, found.swap()):
+                refuse_rarest(one, np.array([math.inf]))
+        return found.epsilon()
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact δ(ε) of the first input against the second."""
@@ -268,7 +298,10 @@ class ZooMechanism:
 
     def renyi(self, order: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return checks.scalar_or_array(self.masses(self._inputs(pair)).renyi(order))
+        found = self.masses(self._inputs(pair))
+        if self.probabilities(self._inputs(pair)[0]) is None:
+            refuse_rarest(found, checks.renyi_orders(order))
+        return checks.scalar_or_array(found.renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any = None) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
