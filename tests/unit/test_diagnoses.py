@@ -1001,3 +1001,22 @@ def test_a_key_that_comes_more_often_on_one_input_is_suppression_before_noise(se
     assert [one.kind for one in verdict.diagnosis] == [Fault.SUPPRESSION, Fault.SCALE]
     assert "keys" in verdict.diagnosis[0].hint
     assert str(verdict.diagnosis[0]).count("the witness event") <= 1
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_a_value_that_passes_through_now_and_then_is_no_wrong_scale(rate, seed):
+    """The noise is right; a branch returns the value itself."""
+
+    def release(data, size, rng):
+        return np.where(rng.random(size) < rate, data, np.round(data + rng.laplace(size=size), 3))
+
+    verdict = dp.audit(release, (0.25, 1.25), "eps=1", n=20_000, rng=seed)
+    assert verdict.diagnosis[0].kind is Fault.NO_NOISE
+
+
+def test_clipped_numbers_repeat_at_their_ends_and_have_noise(seed):
+    def release(data, size, rng):
+        return np.round(np.clip(data + rng.laplace(scale=0.5, size=size), 0, 1), 6)
+
+    verdict = dp.audit(release, (0.25, 1.25), "eps=1", n=10_000, rng=seed)
+    assert Fault.NO_NOISE not in [one.kind for one in verdict.diagnosis]

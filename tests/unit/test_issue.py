@@ -11,7 +11,8 @@ import pytest
 import dpassay as dp
 from dpassay.cli import run
 from dpassay.outputs.event_code import expression
-from dpassay.report.issue import fenced, issue
+from dpassay.report.issue import _other_event, fenced, issue
+from dpassay.results.explanations import Explanation, Fault
 
 HOSTILE = "`````\n# owned\n<script>@everyone"
 
@@ -297,3 +298,18 @@ def test_counts_are_reported_with_the_command_that_tests_them():
     assert "dpassay counts 450 1000 184 1000 --claim '(0.5, 1e-05)-DP'" in text
     assert dp.claim("(0.5, 1e-05)-DP") == dp.ApproximateDP(0.5, 1e-5)
     assert "seed" not in text
+
+
+def test_the_event_of_a_cause_is_negated_where_its_complement_shows_more():
+    """Shares .987 and .916 have a ratio of 1.08, those of the complement one of 6.7."""
+    shares = (("share, first input", 0.9874), ("share, second input", 0.9161))
+    cause = Explanation(
+        kind=Fault.UNPROTECTED,
+        sentence="x",
+        condition="output[1] >= 0.177",
+        numbers=(("certified by this event", 1.5), *shares),
+    )
+    verdict = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
+    condition, p, q = _other_event([cause], verdict)
+    assert condition == "not (output[1] >= 0.177)"
+    assert (p, q) == pytest.approx((0.0126, 0.0839))

@@ -121,3 +121,10 @@ def test_outputs_of_very_many_kinds_are_not_looked_up_again_for_every_block(monk
     for given, pieces in ((numbers, 6), (words, 1)):
         samples = dp.from_samples(given[:3_000], given[3_000:])
         assert len(list(samples.blocks((3_000, 3_000), lambda p, q: len(p)))) == pieces
+
+
+def test_a_claim_in_the_place_of_the_inputs_is_told_apart(seed):
+    rng = np.random.default_rng(seed)
+    samples = dp.from_samples(rng.laplace(size=200), rng.laplace(size=200))
+    with pytest.raises(InvalidInput, match=r"\(0.5, 1e-05\) was read as the pair of inputs"):
+        dp.audit(samples, (0.5, 1e-5))

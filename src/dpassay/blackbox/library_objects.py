@@ -110,6 +110,16 @@ def claim_on(given: Any, mechanism: Any, pairs: Any) -> Any:
             f"pairs is {checks.shown(pairs)}, which is a claim: the inputs come before it, and samples "
             "have none: audit(mechanism, (0.0, 1.0), claim), audit(samples, claim=…)"
         )
+    if (
+        given is None
+        and isinstance(pairs, tuple)
+        and not callable(mechanism)
+        and found is mechanism
+    ):
+        raise InvalidInput(
+            f"no claim was given: {checks.shown(pairs)} was read as the pair of inputs, and samples have "
+            "none: audit(samples, claim=…)"
+        )
     if given is not None or pairs is None or not isinstance(found, LibraryMechanism):
         return given
     listed = pairs if isinstance(pairs, list) else [pairs]

@@ -70,6 +70,8 @@ _COLUMNS, _LABELS, _FEATURES = 48, 300, 5
 _CONSTANT = 0.998
 #: Where a part of the output is missing more often, its value does not come back nearly every time.
 _EVERY_TIME = 0.9
+#: A value that comes so often, and is the witness, is passed through.
+_PASSED = 8
 #: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
 #: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
 _LAX = 0.2
@@ -399,6 +401,12 @@ class CandidateCauses:
             exact = constant and side.size >= _EVERY_TIME * draws and abs(value) <= _NOISE_LOST
             if exact and np.mean(other == value) < 0.5 and not found:
                 found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
+        plain = len(self._columns) == 1 and one.values.size > CATEGORIES
+        for value, share in one.modes if plain else ():
+            same = Condition(one.part, value, value)
+            inner = one.values[0] < value < one.values[-1]  # at an end numbers may be clipped
+            if inner and share * one.fewest >= _PASSED and self._is_witness(same) and not found:
+                found.append(CandidateCause(Fault.NO_NOISE, same))
         if one.values.size <= CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
             shows = one.weighed(each, self.claim)

@@ -221,6 +221,9 @@ def _other_event(causes: list[Explanation], verdict: Verdict) -> tuple[str, floa
         if one.condition and set(SHARES) <= found.keys():
             p, q = (found[name] for name in SHARES)
             if found.get(ALONE, 0.0) > verdict.claim.value:
+                high, low = max(p, q), min(p, q)
+                if high * (1 - high) < low * (1 - low):  # the complement has the larger ratio
+                    return f"not ({one.condition})", 1 - p, 1 - q
                 return one.condition, p, q
     return None
 

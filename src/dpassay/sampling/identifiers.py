@@ -195,7 +195,7 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
     advised uses no column that was dropped, and none of `names`, which have one value in either table.
     """
     columns = dict(zip(side.called, side.columns, strict=True))
-    for name, column in columns.items():
+    for name, column in columns.items() if len(columns) > 1 else ():
         whole = column.values.dtype.kind == "i"
         usable = not column.missing and (whole or set(column.kinds) == {"words"})
         if column.rows < 2 * FEW or not usable:
@@ -217,8 +217,8 @@ def refuse_long(side: Content, names: Sequence[str], dropped: Sequence[str]) -> 
         kept = [n for n in columns if n in labels or n not in (name, *names, *dropped)]
         left = [n for n in names if n not in dropped]
         why = (
-            f". {'Both leave' if told else 'This leaves'} out {enumerated(left)}, of one value in either table, as a name of the "
-            "input has; keep what is an output: it has no noise"
+            f". {'Both leave' if told else 'This leaves'} out {enumerated(left)}, of one value in either "
+            "table, as a name of the input has; keep what is an output: it has no noise"
         ) * bool(left)
         said = (
             f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
