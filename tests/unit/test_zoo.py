@@ -512,7 +512,6 @@ def test_a_law_that_is_no_distribution_and_a_pair_that_is_missing_are_named():
 @pytest.mark.parametrize(
     ("mechanism", "order", "truth"),
     [
-        (zoo.PoissonSubsampled(inner=zoo.Gaussian(1.0), rate=0.2), 64.0, None),
         (zoo.DiscreteGaussian(0.7), 16.0, 16 / (2 * 0.49)),
         (zoo.DiscreteGaussian(0.7), 64.0, None),
         (OfScipy(lambda data: stats.laplace(data, 1.5 - 0.5 * data)), 8.0, None),  # infinite

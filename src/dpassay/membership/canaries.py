@@ -300,7 +300,7 @@ def _named(columns: dict[Any, Any]) -> str:
 
 
 #: Labels of canaries have at least so many values; and coins that agree by chance in one of 10⁹ files.
-_CANARIES, _COINS = 10, 30
+_LABELS, _AGREEING = 10, 30
 _NAMED = (
     "give a .csv, .parquet or .jsonl file with named columns, a row a canary; or, in Python, arrays to "
     "dp.one_run or dp.attack_rates"
@@ -394,7 +394,7 @@ def _refuse_copies(path: str | Path, name: str, labels: AnyArray, included: AnyA
     listed = list(map(repr, labels.tolist()))  # some cannot be hashed
     coins = set(zip(listed, included.tolist(), strict=True))
     many = len(set(listed))
-    if many < _CANARIES or len(coins) > many or len(listed) - many < _COINS:
+    if many < _LABELS or len(coins) > many or len(listed) - many < _AGREEING:
         return
     raise UnreadableFile(
         f"column {name!r} of {str(path)!r} has {many:,} values in {len(listed):,} rows, and each value "
