@@ -390,10 +390,8 @@ def _about(
         and most_significant.adjusted <= 1
         and found.best.adjusted > _MORE_SIGNIFICANT * most_significant.adjusted
     ):
-        bits += (
-            "the p-value comes from another event that was tested: "
-            f"{most_significant.witness(choice.source)}",
-        )
+        other = most_significant.witness(choice.source)
+        bits += (f"the p-value comes from another event that was tested: {other}",)
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT.downgraded(choice.source.doubts),

@@ -12,6 +12,7 @@ from dpassay.auditing.counts import audit_counts
 from dpassay.auditing.stages import Counter
 from dpassay.blackbox.mechanism import with_features
 from dpassay.errors import InvalidInput
+from dpassay.outputs.event_code import knows_failures
 from dpassay.outputs.events import Event
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
@@ -112,7 +113,7 @@ def replay(
                 "the verdict is about outputs that were given without their inputs: replay it on fresh "
                 "outputs, dp.draw(mechanism, pair, n=…) or dp.from_samples(…), in place of the mechanism"
             )
-        if event.knows_failures:
+        if knows_failures(event):
             sampling = replace(sampling or Sampling(), on_error="outcome")
         # streams of its own: with the seed of the audit the draws that chose the event would come back
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dpassay._typing import IntArray
+from dpassay.diagnosis.causes import CandidateCause
 from dpassay.diagnosis.noise_fit import (
     LARGE_RATIO,
     MORE,
@@ -95,27 +96,6 @@ _COPIED = ", or a record that is copied into the output"
 _DIVIDED = "a denominator, a weight or a factor that is computed from the data without noise"
 #: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
 _EXPECTED = 5
-
-
-@dataclass(frozen=True)
-class CandidateCause:
-    """A cause, and the event that would show it: on the second input another one, if that is said."""
-
-    kind: Fault
-    condition: Condition
-    other: Condition | None = None
-    parts: tuple[Condition, ...] = ()  # an event for each, where several parts are compared
-    noise: Noise | None = None
-    facts: dict[str, float] = field(default_factory=dict)
-    hint: str = ""  # beside that of its kind
-    #: Of two spreads: whether a shift may explain them; of a shift: whether it is not all that differs;
-    #: of a support: whether the values of the inputs are multiples of different numbers.
-    qualified: bool = False
-
-    @property
-    def event_alone(self) -> bool:
-        """Whether its event is all that is said."""
-        return self.other is None and not self.parts and not self.facts
 
 
 @dataclass(frozen=True)

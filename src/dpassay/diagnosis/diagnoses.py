@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.candidate_causes import CATEGORIES, CandidateCause, CandidateCauses
+from dpassay.diagnosis.candidate_causes import CATEGORIES, CandidateCauses
+from dpassay.diagnosis.causes import CandidateCause
 from dpassay.diagnosis.noise_fit import is_curve, limits, median_shift, one_sided, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.learning.cross_fit import CrossFit

@@ -14,7 +14,7 @@ from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.keys import Layout, Part
 from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.score_models import FAR, Features, Polynomial, ScoreFunction, Steps
-from dpassay.outputs.templates import INNER, NUMBER, Template, paths
+from dpassay.outputs.templates import INNER, NUMBER, Template, leaves_of, paths
 
 #: Longer expressions are not written.
 _LONG = 2000
@@ -40,6 +40,23 @@ def expression(event: Event, columns: Sequence[str] = ()) -> str:
     else:
         text = _of_keys(event, event.layout)
     return text if text is not None and len(text) <= _LONG else ""
+
+
+def knows_failures(event: Event) -> bool:
+    """Whether exceptions and time-outs were outputs when an event was found."""
+    parts = event.layout.parts if event.layout is not None else ()
+    if event.score_function is not None and isinstance(event.score_function.features, Features):
+        parts = event.score_function.features.parts
+    return any(leaf[0] == "outcome" for part in parts for leaf in leaves_of(part.template))
+
+
+def exceptions(event: Event) -> tuple[str, ...]:
+    """The types of the exceptions that an event consists of; empty if it holds anything else."""
+    if event.layout is None or event.partial or event.otherwise:
+        return ()
+    kinds = [event.layout.part(key).template for key in event.whole]
+    raised = all(kind[:2] == ("outcome", "raised") for kind in kinds)
+    return tuple(kind[2] for kind in kinds) if raised else ()
 
 
 def _of_feature(event: Event, score_function: ScoreFunction, columns: Sequence[str]) -> str | None:

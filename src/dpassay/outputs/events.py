@@ -27,15 +27,8 @@ from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.score_models import Features, ScoreFunction
-from dpassay.outputs.templates import (
-    NUMBER,
-    all_digits,
-    exact,
-    leaves_of,
-    told_apart,
-    written_in,
-)
+from dpassay.outputs.score_models import ScoreFunction
+from dpassay.outputs.templates import NUMBER, all_digits, exact, told_apart, written_in
 from dpassay.records import Record
 
 #: Up to so many intervals are compared with one by one, where outputs are not NumPy's.
@@ -126,26 +119,6 @@ class Event(Record):
     def of_representation(self) -> bool:
         """Whether it is about the bits of numbers instead of their values."""
         return self.score_function is not None and self.score_function.of_representation
-
-    @property
-    def knows_failures(self) -> bool:
-        """Whether exceptions and time-outs were outputs when it was found."""
-        parts = self.layout.parts if self.layout is not None else ()
-        if self.score_function is not None and isinstance(self.score_function.features, Features):
-            parts = self.score_function.features.parts
-        return any(leaf[0] == "outcome" for part in parts for leaf in leaves_of(part.template))
-
-    @property
-    def raised(self) -> tuple[str, ...]:
-        """The types of the exceptions that it consists of; empty if it holds anything else."""
-        if self.layout is None or self.partial or self.otherwise:
-            return ()
-        kinds = [self.layout.part(key).template for key in self.whole]
-        return (
-            tuple(kind[2] for kind in kinds)
-            if all(kind[:2] == ("outcome", "raised") for kind in kinds)
-            else ()
-        )
 
     def holds(self, outputs: Outputs) -> BoolArray:
         """Which outputs belong to the event."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpassay._version import __version__
 from dpassay.errors import InvalidInput
-from dpassay.outputs.event_code import expression
+from dpassay.outputs.event_code import exceptions, expression
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import paths
 from dpassay.privacy.provenance import COUNTS, Origin
@@ -164,8 +164,8 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
             fenced(f"dpassay counts {counts} --claim {claimed}", "sh"),
         ]
     condition = expression(w.event, [name for one in files[:1] for name in one.columns])
-    if w.event.raised:
-        condition = repr(set(w.event.raised))
+    if raised := exceptions(w.event):
+        condition = repr(set(raised))
     p, q, said = w.p, w.q, []
     if not 0 < len(condition) <= _READABLE:
         found = _other_event(causes, verdict)
@@ -208,7 +208,7 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
         )
         n = 10 ** max(4, math.ceil(math.log10(_EXPECTED / max(p, q))))
         often = {"n": n, "p": f"{n * p:,.0f}", "q": f"{n * q:,.0f}"}
-        happens, of = (_RAISES, "data") if w.event.raised else (_HAPPENS, "release(data)")
+        happens, of = (_RAISES, "data") if raised else (_HAPPENS, "release(data)")
         happens = happens.format(condition=condition)
         code = _CALLING.format(inputs=given, happens=happens, of=of, **often)
     return [*said, fenced(code.rstrip(), "python")]
