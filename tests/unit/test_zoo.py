@@ -490,7 +490,6 @@ class OfScipy(dp.zoo.ZooMechanism):
     [
         (stats.logistic, 1.0, 0.07740468),  # by quadrature
         (stats.laplace, 1.0, dp.zoo.Laplace().delta(0.5, (0.0, 1.0))),
-        (stats.cauchy, math.log((3 + math.sqrt(5)) / 2), 0.11907165),
         (stats.norm, None, dp.GaussianDP(1.0).delta_at(0.5)),
         (lambda shift: stats.uniform(shift, 1.5), math.inf, 2 / 3),
     ],
@@ -533,3 +532,23 @@ def test_orders_that_the_rarest_outputs_decide_are_refused(mechanism, order, tru
 def test_an_epsilon_that_the_rarest_outputs_decide_is_refused():
     with pytest.raises(NoClosedForm, match="unbounded = True"):
         OfScipy(stats.norm).epsilon(PAIR)
+
+
+class Cancelling:
+    """A Cauchy distribution whose distribution functions lose their digits in the tails."""
+
+    def __init__(self, centre):
+        self.true = stats.cauchy(centre)
+        self.ppf, self.isf, self.pdf = self.true.ppf, self.true.isf, self.true.pdf
+
+    def cdf(self, x):
+        return 1 - self.sf(x)
+
+    def sf(self, x):
+        return 0.5 - np.arctan(x) / np.pi
+
+
+def test_a_distribution_without_accurate_tails_is_refused():
+    """Differences of rounded probabilities would be ratios of noise."""
+    with pytest.raises(NoClosedForm, match="not computed accurately"):
+        OfScipy(Cancelling).epsilon(PAIR)

@@ -80,13 +80,23 @@ def law_of(name: str, given: Any) -> Law:
     """A distribution of SciPy as a law whose cells end at its quantiles; a law as it is."""
     if isinstance(given, Law):
         return given
-    if not all(callable(getattr(given, one, None)) for one in ("cdf", "sf", "ppf", "isf")):
+    if not all(callable(getattr(given, one, None)) for one in ("cdf", "sf", "ppf", "isf", "pdf")):
         raise InvalidInput(
             f"{name} must return the distribution of a real output as a frozen distribution of "
             f"scipy.stats, such as scipy.stats.laplace(data, scale), got {checks.shown(given)}"
         )
-    edges = np.concatenate([given.ppf(_TAIL), given.isf(_TAIL[::-1])])
-    return Law(given.cdf, given.sf, tuple(np.unique(edges[np.isfinite(edges)])), 0.0, detail=1)
+    edges = []
+    for inverse, direct in ((given.ppf, given.cdf), (given.isf, given.sf)):
+        x = np.asarray(inverse(_TAIL), dtype=float)
+        x, tail = x[np.isfinite(x)], _TAIL[np.isfinite(x)]
+        rounding = 4 * np.asarray(given.pdf(x)) * np.spacing(np.abs(x))  # of the quantile itself
+        if np.any(np.abs(direct(x) - tail) > 1e-6 * tail + rounding):
+            raise NoClosedForm(
+                f"the tails of {name} are not computed accurately by its distribution functions, so that "
+                "no truth is known (of some distributions newer versions of SciPy do)"
+            )
+        edges.append(x)
+    return Law(given.cdf, given.sf, tuple(np.unique(np.concatenate(edges))), 0.0, detail=1)
 
 
 def mixture(parts: Sequence[tuple[float, Law]]) -> Law:
