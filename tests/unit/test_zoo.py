@@ -530,8 +530,9 @@ def test_orders_that_the_rarest_outputs_decide_are_refused(mechanism, order, tru
 
 
 def test_an_epsilon_that_the_rarest_outputs_decide_is_refused():
-    with pytest.raises(NoClosedForm, match="unbounded = True"):
-        OfScipy(stats.norm).epsilon(PAIR)
+    for pair in (PAIR, (0.0, 60.0)):  # in the second no output has a probability on both
+        with pytest.raises(NoClosedForm, match="unbounded = True"):
+            OfScipy(stats.norm).epsilon(pair)
 
 
 class Cancelling:

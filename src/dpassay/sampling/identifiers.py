@@ -42,7 +42,7 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     index, constant = {}, one_value_each(p, q)
     ordered: dict[
         str, int
-    ] = {}  # columns that show an order of the rows, and how many values they have
+    ] = {}  # columns that show an order of the rows, with their number of values
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         for side, column in ((q, b), (p, a)):
             if sign := _index_like(column):

@@ -169,7 +169,8 @@ def refuse_rarest(pair: Masses, orders: FloatArray) -> None:
         if order <= 1:
             continue
         if math.isinf(order):
-            decided = pair.loss[inside].max() > pair.loss[inside & ~rare].max() + 1e-6
+            known = np.max(pair.loss, where=inside & ~rare, initial=-math.inf)
+            decided = pair.loss[inside].max() > known + 1e-6
         else:
             terms = np.log(pair.p[inside]) + (order - 1) * pair.loss[inside]
             shares = np.exp(terms - terms.max())
